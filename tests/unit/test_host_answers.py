@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
 from onward.model.plain_data import value_from_json, value_to_json
+from onward.operations.hosts.answers import ArrivalFolder, EntrustedRun, UnpackedCode
 from onward.operations.hosts.local import LocalHost, run_after_act, submitted_run
 from onward.operations.runs.record import read_folder
+from onward.operations.ssh.agent import HostAgent
 from tests.sandbox import Sandbox
 
 
@@ -52,3 +56,26 @@ def test_findings_about_a_host(tmp_path: Path) -> None:
     found = LocalHost(sandbox.context).examine(clusters=[sandbox.context.settings.cluster("auto")[0].name])
     assert found.machine and found.clusters and found.roots and found.runs
     assert travelled(found) == found
+
+
+def test_the_parts_of_a_submit_from_another_machine(tmp_path: Path) -> None:
+    sandbox, code = Sandbox(tmp_path), io.BytesIO()
+    with tarfile.open(fileobj=code, mode="w|") as archive:
+        archive.add(sandbox.project / "train.py", arcname="train.py")
+    agent = HostAgent(sandbox.context, io.BytesIO(code.getvalue()))
+
+    waits = agent.serve("arrive", {"id": "k0arrive", "draft": value_to_json(sandbox.draft())})
+    there = agent.serve("unpack", {"folder": waits.folder, "files": 1})
+    assert (travelled(waits), travelled(there)) == (waits, UnpackedCode(folder=waits.folder, files=1))
+    assert Path(waits.folder, "train.py").is_file()
+    assert travelled(agent.serve("discard", {"folder": waits.folder})) == ArrivalFolder(folder=waits.folder)
+    assert not Path(waits.folder).exists()
+
+
+def test_the_spec_of_a_run_and_the_token_that_its_jobs_are_given(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    run, agent = sandbox.play("digits"), HostAgent(sandbox.context, io.BytesIO())
+    where = {"run": str(run.dir.path)}
+    assert travelled(agent.serve("spec", where)) == run.spec
+    assert travelled(agent.serve("entrust", {**where, "secret": "hush"})) == EntrustedRun(id=run.spec.id)
+    assert run.dir.tracker_token.read_text() == "hush"

@@ -72,6 +72,26 @@ class SubmittedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArrivalFolder:
+    """Where the code of a run waits that comes from another machine."""
+
+    folder: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnpackedCode:
+    folder: str
+    files: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntrustedRun:
+    """A run whose jobs have a token of the tracker's."""
+
+    id: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class PreviewedRun:
     folder: str
     command: tuple[str, ...]

@@ -21,9 +21,9 @@ from typing import IO, Any
 
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull
 from onward.model.plain_data import value_from_json, value_to_json
-from onward.model.spec import RunDraft, spec_to_json
+from onward.model.spec import RunDraft
 from onward.operations.context import OperationsContext
-from onward.operations.hosts.answers import PreviewedRun, SubmittedRun
+from onward.operations.hosts.answers import ArrivalFolder, EntrustedRun, PreviewedRun, SubmittedRun, UnpackedCode
 from onward.operations.hosts.local import Data, LocalHost, await_submitted_run, previewed_run, submitted_run
 from onward.operations.runs.find import labels
 from onward.operations.ssh.login_shell import ensure_programs, login_environment, with_resolved_root
@@ -69,7 +69,7 @@ class HostAgent:
             case "submit":
                 return self._submit(**given)
             case "spec":
-                return spec_to_json(read_spec(RunDir(Path(given["run"]))))
+                return read_spec(RunDir(Path(given["run"])))
             case "entrust":
                 return self._entrust(**given)
             case "draft":
@@ -80,20 +80,20 @@ class HostAgent:
             case _:
                 raise InvalidInput(f"there is no verb {verb!r}")
 
-    def _arrive(self, *, id: str, draft: Data) -> Data:
+    def _arrive(self, *, id: str, draft: Data) -> ArrivalFolder:
         """What can be refused is refused before code is carried."""
         asked = value_from_json(RunDraft, draft)
         _, _, root = check_request(self._context, asked)
-        return {"folder": str(arriving_code.prepare(root, id))}
+        return ArrivalFolder(folder=str(arriving_code.prepare(root, id)))
 
-    def _unpack(self, *, folder: str, files: int) -> Data:
+    def _unpack(self, *, folder: str, files: int) -> UnpackedCode:
         arriving_code.unpack_code(Path(folder), self._stdin, files=files)
-        return {}
+        return UnpackedCode(folder=folder, files=files)
 
-    def _discard(self, *, folder: str) -> Data:
+    def _discard(self, *, folder: str) -> ArrivalFolder:
         room = Path(folder)
         arriving_code.discard_arrival(room.parents[1], room.name)
-        return {}
+        return ArrivalFolder(folder=folder)
 
     def _preview(self, *, draft: Data, workdir: str) -> PreviewedRun:
         asked = value_from_json(RunDraft, draft)
@@ -116,12 +116,12 @@ class HostAgent:
                 )
             return submitted_run(submit(self._context, asked, cwd=cwd, arrived=arrived, id=id))
 
-    def _entrust(self, *, run: str, secret: str) -> Data:
+    def _entrust(self, *, run: str, secret: str) -> EntrustedRun:
         """The token that whoever submitted has got for this run: through ssh's own channel, never in an argument."""
         dir = RunDir(Path(run))
-        read_spec(dir)
+        spec = read_spec(dir)
         write_job_token(dir, secret)
-        return {}
+        return EntrustedRun(id=spec.id)
 
 
 def main() -> int:

@@ -16,10 +16,12 @@ from onward.errors import HostUnreachable, InvalidInput, NoPython, OnwardError, 
 from onward.model.cluster import ClusterSnapshot
 from onward.model.identity import new_id
 from onward.model.plain_data import value_from_json, value_to_json
-from onward.model.spec import RunDraft
+from onward.model.spec import RunDraft, RunSpec
 from onward.operations.context import OperationsContext
 from onward.operations.hosts.answers import (
+    ArrivalFolder,
     CancelResults,
+    EntrustedRun,
     HostFindings,
     OpenRuns,
     PreviewedRun,
@@ -191,7 +193,7 @@ class RemoteHost:
         if not draft.freeze:
             frozen = CodeSnapshot(workdir=str(cwd), facts={"frozen": False}, diff="")
             return self._entrusted(self._make(id, sent, of=draft.cluster, folder="", frozen=frozen), draft.cluster)
-        folder = str(self._ask("arrive", of=draft.cluster, id=id, draft=sent)["folder"])
+        folder = self._value(ArrivalFolder, "arrive", of=draft.cluster, id=id, draft=sent).folder
         try:
             frozen = self._carry(draft, cwd, folder)
             submitted = self._make(id, sent, of=draft.cluster, folder=folder, frozen=frozen)
@@ -199,7 +201,7 @@ class RemoteHost:
             raise
         except BaseException:
             with suppress(OnwardError):
-                self._ask("discard", folder=folder)
+                self._value(ArrivalFolder, "discard", folder=folder)
             raise
         return self._entrusted(submitted, draft.cluster)
 
@@ -243,8 +245,8 @@ class RemoteHost:
         named = tracker_settings(self._context)
         if named:
             try:
-                secret = register_run(named, self._ask("spec", of=of, run=folder))
-                self._ask("entrust", of=of, run=folder, secret=secret)
+                secret = register_run(named, self._value(RunSpec, "spec", of=of, run=folder))
+                self._value(EntrustedRun, "entrust", of=of, run=folder, secret=secret)
             except (OnwardError, OSError) as error:
                 self._say(f"the run starts, but its jobs cannot send to {named.url}: {error}")
 

@@ -48,18 +48,18 @@ def announce_run(context: OperationsContext, spec: RunSpec, dir: RunDir) -> None
     if named is None or named.token_file is None or spec.tracker is None:
         return
     try:
-        write_job_token(dir, register_run(named, spec_to_json(spec)))
+        write_job_token(dir, register_run(named, spec))
     except (OnwardError, OSError) as error:
         log.warning(
             "onward: the run starts, but its jobs cannot send to %s: %s; `onward sync %s` sends it later", named.url, error, dir.path
         )
 
 
-def register_run(named: TrackerSettings, spec: Mapping[str, Any]) -> str:
+def register_run(named: TrackerSettings, spec: RunSpec) -> str:
     """Make a run known to the server; the secret of a token of its own."""
     server = TrackerServerClient.of(named)
-    server.announce(spec)
-    return server.token(str(spec["id"]))
+    server.announce(spec_to_json(spec))
+    return server.token(spec.id)
 
 
 def write_job_token(dir: RunDir, secret: str) -> None:
