@@ -18,11 +18,27 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from onward.sdk import contract
 
 _RUN_FOLDER = re.compile(r"^(\d{4}-\d{2}-\d{2})_([A-Z]+)_.+$")
 _LEG_NUMBER = re.compile(r"^leg-(\d{4,9})(?!\d)")
+
+
+class Located(Protocol):
+    @property
+    def path(self) -> Path: ...
+
+
+class PathBelow:
+    """A file or folder of a layout, as an attribute of whoever has the folder's `path`."""
+
+    def __init__(self, *parts: str) -> None:
+        self._parts = parts
+
+    def __get__(self, holder: Located, _owner: type) -> Path:
+        return holder.path.joinpath(*self._parts)
 
 
 @dataclass(frozen=True)
@@ -36,94 +52,34 @@ class RunDir:
         return parent.parent if parent.name == contract.UNMANAGED_FOLDER else parent
 
     # ── params/ ───────────────────────────────────────────────────────────────
-    @property
-    def params(self) -> Path:
-        return self.path / "params"
-
-    @property
-    def spec(self) -> Path:
-        return self.params / "spec.json"
-
-    @property
-    def prepared_spec(self) -> Path:
-        """The spec of a run in the making: the last step of making it gives this file its real name."""
-        return self.params / "spec.prepared.json"
-
-    @property
-    def environment(self) -> Path:
-        """The submitting shell's environment: for its owner's eyes only."""
-        return self.params / "environment.json"
-
-    @property
-    def supervisor(self) -> Path:
-        return self.params / "supervisor.pyz"
-
-    @property
-    def home(self) -> Path:
-        """Which folder the run lives in: what tells its folder from a copy. See rundir/home.py."""
-        return self.params / "home.json"
-
-    @property
-    def claims(self) -> Path:
-        return self.params / "claims"
-
-    @property
-    def done(self) -> Path:
-        """There once the run is over: spares everyone reading the journals of old runs."""
-        return self.params / "done.json"
-
-    @property
-    def resumed(self) -> Path:
-        """There once the run was resumed: from which leg on. A mark of an earlier leg, written late, binds no more."""
-        return self.params / "resumed.json"
-
-    @property
-    def held(self) -> Path:
-        """There while the run is made but not to be queued yet: its pipeline takes it away when the run's time has come."""
-        return self.params / "held.json"
-
-    @property
-    def stop_request(self) -> Path:
-        """There while someone wants the run to save and end: the supervisor looks for it."""
-        return self.params / "stop.json"
-
-    @property
-    def tracker_token(self) -> Path:
-        """By which the run's jobs speak to the tracker's server: in a folder, and a file, for its owner alone."""
-        return self.params / "secrets" / "tracker-token"
-
-    @property
-    def request(self) -> Path:
-        """Of a request's run: its settings and where its inputs lie, for the training to read."""
-        return self.params / "request.json"
-
-    @property
-    def inputs_order(self) -> Path:
-        """Where its inputs come from, with the token that opens them: for its owner alone."""
-        return self.params / "secrets" / "inputs.json"
-
-    @property
-    def token_refused(self) -> Path:
-        """A job's question for another token. It goes when the order has one."""
-        return self.params / "secrets" / "token.refused"
+    params = PathBelow("params")
+    spec = PathBelow("params", "spec.json")
+    # the spec of a run in the making: the last step of making it gives this file its real name
+    prepared_spec = PathBelow("params", "spec.prepared.json")
+    environment = PathBelow("params", "environment.json")  # the submitting shell's environment: for its owner's eyes only
+    supervisor = PathBelow("params", "supervisor.pyz")
+    home = PathBelow("params", "home.json")  # which folder the run lives in: what tells its folder from a copy. See rundir/home.py.
+    claims = PathBelow("params", "claims")
+    done = PathBelow("params", "done.json")  # there once the run is over: spares everyone reading the journals of old runs
+    # there once the run was resumed: from which leg on. A mark of an earlier leg, written late, binds no more.
+    resumed = PathBelow("params", "resumed.json")
+    # there while the run is made but not to be queued yet: its pipeline takes it away when the run's time has come
+    held = PathBelow("params", "held.json")
+    stop_request = PathBelow("params", "stop.json")  # there while someone wants the run to save and end: the supervisor looks for it
+    # by which the run's jobs speak to the tracker's server: in a folder, and a file, for its owner alone
+    tracker_token = PathBelow("params", "secrets", "tracker-token")
+    request = PathBelow("params", "request.json")  # of a request's run: its settings and where its inputs lie, for the training to read
+    # where its inputs come from, with the token that opens them: for its owner alone
+    inputs_order = PathBelow("params", "secrets", "inputs.json")
+    # a job's question for another token; it goes when the order has one
+    token_refused = PathBelow("params", "secrets", "token.refused")
 
     def script(self, leg: int) -> Path:
         return self.params / f"leg-{leg:04d}.sh"
 
-    @property
-    def batch_script(self) -> Path:
-        """The text of a batch script that was submitted as it is."""
-        return self.params / "batch-script"
-
-    @property
-    def code_diff(self) -> Path:
-        """What was changed in the code and not committed, where there was such."""
-        return self.params / "code.diff"
-
-    @property
-    def code_list(self) -> Path:
-        """Which files of `code/` are the code. See rundir/files/code_list.py."""
-        return self.params / "code-files.json"
+    batch_script = PathBelow("params", "batch-script")  # the text of a batch script that was submitted as it is
+    code_diff = PathBelow("params", "code.diff")  # what was changed in the code and not committed, where there was such
+    code_list = PathBelow("params", "code-files.json")  # which files of `code/` are the code. See rundir/files/code_list.py.
 
     def launch(self, leg: int) -> Path:
         """How the ranks of a leg are started, for the tasks on all its nodes. For its owner's eyes only, and gone with the leg."""
@@ -133,9 +89,7 @@ class RunDir:
         return self.claims / f"leg-{leg:04d}.json"
 
     # ── journal/, spool/, logs/ ───────────────────────────────────────────────
-    @property
-    def journals(self) -> Path:
-        return self.path / "journal"
+    journals = PathBelow("journal")
 
     def leg_journal(self, leg: int) -> Path:
         return self.journals / f"leg-{leg:04d}.jsonl"
@@ -147,61 +101,25 @@ class RunDir:
     def desk_journal(self, stamp: str) -> Path:
         return self.journals / f"desk-{stamp}.jsonl"
 
-    @property
-    def spool(self) -> Path:
-        return self.path / "spool"
-
-    @property
-    def logs(self) -> Path:
-        return self.path / "logs"
+    spool = PathBelow("spool")
+    logs = PathBelow("logs")
 
     def log(self, leg: int, stream: str) -> Path:
         """`stream` is out or err."""
         return self.logs / f"leg-{leg:04d}.{stream}"
 
-    @property
-    def supervisor_log(self) -> Path:
-        return self.logs / "supervisor.log"
+    supervisor_log = PathBelow("logs", "supervisor.log")
 
     # ── results/, code/, workdir/ ─────────────────────────────────────────────
-    @property
-    def results(self) -> Path:
-        return self.path / "results"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.results / "checkpoints"
-
-    @property
-    def tensorboard(self) -> Path:
-        return self.results / "tensorboard"
-
-    @property
-    def artifacts(self) -> Path:
-        return self.results / "artifacts"
-
-    @property
-    def models(self) -> Path:
-        """Files of models that MLflow's clients log, a folder a model."""
-        return self.results / "models"
-
-    @property
-    def code(self) -> Path:
-        return self.path / "code"
-
-    @property
-    def workdir(self) -> Path:
-        return self.path / "workdir"
-
-    @property
-    def inputs(self) -> Path:
-        """A request's files, by their names."""
-        return self.workdir / "inputs"
-
-    @property
-    def inputs_there(self) -> Path:
-        """Which of them are whole, and what they are."""
-        return self.inputs / ".there.json"
+    results = PathBelow("results")
+    checkpoints = PathBelow("results", "checkpoints")
+    tensorboard = PathBelow("results", "tensorboard")
+    artifacts = PathBelow("results", "artifacts")
+    models = PathBelow("results", "models")  # files of models that MLflow's clients log, a folder a model
+    code = PathBelow("code")
+    workdir = PathBelow("workdir")
+    inputs = PathBelow("workdir", "inputs")  # a request's files, by their names
+    inputs_there = PathBelow("workdir", "inputs", ".there.json")  # which of them are whole, and what they are
 
     def make(self) -> None:
         for folder in (
@@ -234,91 +152,27 @@ class LegLocal:
 
     path: Path
 
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
-
-    @property
-    def resume(self) -> Path:
-        return self.path / "resume"
-
-    @property
-    def own(self) -> Path:
-        """Links to the files that the training keeps in its working folder."""
-        return self.path / "own"
-
-    @property
-    def empty(self) -> Path:
-        """Where `{checkpoints.read}` points when there is nothing to resume from."""
-        return self.path / "nothing-to-resume"
-
-    @property
-    def spool(self) -> Path:
-        return self.path / "spool"
-
-    @property
-    def logs(self) -> Path:
-        return self.path / "logs"
-
-    @property
-    def tensorboard(self) -> Path:
-        return self.path / "tensorboard"
-
-    @property
-    def stop_file(self) -> Path:
-        return self.path / "stop"
-
-    @property
-    def stop_link(self) -> Path:
-        """A link to this folder. A training finds the stop file through it, which shows whether it looked."""
-        return self.path / "through"
-
-    @property
-    def told_stop_file(self) -> Path:
-        """The stop file's path as a training is told it."""
-        return (self.stop_link if self.stop_link.is_symlink() else self.path) / self.stop_file.name
-
-    @property
-    def left(self) -> Path:
-        """There once the training has left by itself: its files are whole. Holds the time from which on files are its own."""
-        return self.path / "training-left"
-
-    @property
-    def ranks(self) -> Path:
-        """Notes that the ranks on this node and the supervisor leave for each other."""
-        return self.path / "ranks"
-
-    @property
-    def artifacts(self) -> Path:
-        """Files that clients handed to the relay, until they are carried to the run's folder."""
-        return self.path / "artifacts"
-
-    @property
-    def models(self) -> Path:
-        return self.path / "models"
-
-    @property
-    def save_socket(self) -> Path:
-        """Where trainings on this node hand over saves that are written in the background."""
-        return self.path / "saves.sock"
-
-    @property
-    def relay(self) -> Path:
-        """The variables by which trainings on this node find its relay. For their owner's eyes only."""
-        return self.path / "relay.json"
-
-    @property
-    def relay_token(self) -> Path:
-        return self.path / "relay-token"
-
-    @property
-    def mirror_lock(self) -> Path:
-        return self.path / ".mirror"
-
-    @property
-    def untold(self) -> Path:
-        """Events at the leg's end that the run's folder did not take. A journal of their own when they are carried over."""
-        return self.path / "untold.jsonl"
+    checkpoints = PathBelow("checkpoints")
+    resume = PathBelow("resume")
+    own = PathBelow("own")  # links to the files that the training keeps in its working folder
+    empty = PathBelow("nothing-to-resume")  # where `{checkpoints.read}` points when there is nothing to resume from
+    spool = PathBelow("spool")
+    logs = PathBelow("logs")
+    tensorboard = PathBelow("tensorboard")
+    stop_file = PathBelow("stop")
+    # a link to this folder: a training finds the stop file through it, which shows whether it looked
+    stop_link = PathBelow("through")
+    # there once the training has left by itself: its files are whole. Holds the time from which on files are its own.
+    left = PathBelow("training-left")
+    ranks = PathBelow("ranks")  # notes that the ranks on this node and the supervisor leave for each other
+    artifacts = PathBelow("artifacts")  # files that clients handed to the relay, until they are carried to the run's folder
+    models = PathBelow("models")
+    save_socket = PathBelow("saves.sock")  # where trainings on this node hand over saves that are written in the background
+    relay = PathBelow("relay.json")  # the variables by which trainings on this node find its relay. For their owner's eyes only.
+    relay_token = PathBelow("relay-token")
+    mirror_lock = PathBelow(".mirror")
+    # events at the leg's end that the run's folder did not take. A journal of their own when they are carried over.
+    untold = PathBelow("untold.jsonl")
 
     def log(self, leg: int, stream: str) -> Path:
         return self.logs / f"leg-{leg:04d}.{stream}"
@@ -329,6 +183,11 @@ class LegLocal:
             folder.mkdir(exist_ok=True)
         with suppress(OSError):  # there already, or a file system without links
             self.stop_link.symlink_to(".")
+
+    @property
+    def told_stop_file(self) -> Path:
+        """The stop file's path as a training is told it."""
+        return (self.stop_link if self.stop_link.is_symlink() else self.path) / self.stop_file.name
 
 
 def own_run(path: Path) -> RunDir:

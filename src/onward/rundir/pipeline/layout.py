@@ -14,56 +14,23 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from onward.rundir.layout import RunDir, dated_under
+from onward.rundir.layout import PathBelow, RunDir, dated_under
 
 
 @dataclass(frozen=True)
 class PipelineDir:
     path: Path
 
-    @property
-    def params(self) -> Path:
-        return self.path / "params"
-
-    @property
-    def plan(self) -> Path:
-        """Written last when a pipeline is made: without it there is none."""
-        return self.params / "plan.json"
-
-    @property
-    def cancelled(self) -> Path:
-        """There once someone wants nothing more of the pipeline to begin."""
-        return self.params / "cancelled.json"
-
-    @property
-    def over(self) -> Path:
-        """There once nothing more will come of it."""
-        return self.params / "over.json"
-
-    @property
-    def forgiven(self) -> Path:
-        """Up to which worker failures are not counted, since someone asked to try again."""
-        return self.params / "forgiven.json"
-
-    @property
-    def supervisor(self) -> Path:
-        """The code that builds environments and lives in workers, frozen with the pipeline."""
-        return self.params / "supervisor.pyz"
-
-    @property
-    def source(self) -> Path:
-        """The file that it was made from, as it was."""
-        return self.params / "pipeline.yaml"
-
-    @property
-    def started(self) -> Path:
-        """By whom, and where in the code it starts."""
-        return self.params / "started.json"
-
-    @property
-    def uploads(self) -> Path:
-        """What has arrived where it is uploaded to, and what has not; there only where something is to be."""
-        return self.params / "uploads"
+    params = PathBelow("params")
+    plan = PathBelow("params", "plan.json")  # written last when a pipeline is made: without it there is none
+    cancelled = PathBelow("params", "cancelled.json")  # there once someone wants nothing more of the pipeline to begin
+    over = PathBelow("params", "over.json")  # there once nothing more will come of it
+    forgiven = PathBelow("params", "forgiven.json")  # up to which worker failures are not counted, since someone asked to try again
+    supervisor = PathBelow("params", "supervisor.pyz")  # the code that builds environments and lives in workers, frozen with the pipeline
+    source = PathBelow("params", "pipeline.yaml")  # the file that it was made from, as it was
+    started = PathBelow("params", "started.json")  # by whom, and where in the code it starts
+    # what has arrived where it is uploaded to, and what has not; there only where something is to be
+    uploads = PathBelow("params", "uploads")
 
     def arrived(self, key: str) -> Path:
         """The note of one thing that is there, with its files' checksums."""
@@ -73,25 +40,10 @@ class PipelineDir:
         """Why it is not there yet, and how often it was tried."""
         return self.uploads / f"{key}.failed"
 
-    @property
-    def uploader(self) -> Path:
-        """Who uploads just now; an old one is of somebody who died."""
-        return self.uploads / "at-work"
-
-    @property
-    def all_arrived(self) -> Path:
-        """There once the pipeline is over and everything has arrived."""
-        return self.uploads / "all"
-
-    @property
-    def checksums(self) -> Path:
-        """Of all that was uploaded, as sha256sum writes and checks them, seen from the root."""
-        return self.path / "SHA256SUMS"
-
-    @property
-    def upload_log(self) -> Path:
-        """What was uploaded when no job of the pipeline was there to do it."""
-        return self.uploads / "log.txt"
+    uploader = PathBelow("params", "uploads", "at-work")  # who uploads just now; an old one is of somebody who died
+    all_arrived = PathBelow("params", "uploads", "all")  # there once the pipeline is over and everything has arrived
+    checksums = PathBelow("SHA256SUMS")  # of all that was uploaded, as sha256sum writes and checks them, seen from the root
+    upload_log = PathBelow("params", "uploads", "log.txt")  # what was uploaded when no job of the pipeline was there to do it
 
     def summary(self, format: str) -> Path:
         return self.results / f"summary.{format}"
@@ -103,18 +55,9 @@ class PipelineDir:
         """The run that a pool's workers are stamped from."""
         return RunDir(self.params / "workers" / pool)
 
-    @property
-    def code(self) -> Path:
-        return self.path / "code"
-
-    @property
-    def results(self) -> Path:
-        return self.path / "results"
-
-    @property
-    def checkpoints(self) -> Path:
-        """Those that benchmarks are given: kept here whatever their training keeps."""
-        return self.results / "checkpoints"
+    code = PathBelow("code")
+    results = PathBelow("results")
+    checkpoints = PathBelow("results", "checkpoints")  # those that benchmarks are given: kept here whatever their training keeps
 
     def checkpoint(self, of: str, step: int) -> Path:
         return self.checkpoints / f"{of}.step-{step:08d}"
@@ -123,21 +66,10 @@ class PipelineDir:
         """The note of a training's nth checkpoint."""
         return self.checkpoints / f"{of}.seen-{number:06d}.json"
 
-    @property
-    def tasks(self) -> Path:
-        return self.results / "tasks"
-
-    @property
-    def logs(self) -> Path:
-        return self.path / "logs"
-
-    @property
-    def log(self) -> Path:
-        return self.logs / "pipeline.log"
-
-    @property
-    def workdir(self) -> Path:
-        return self.path / "workdir"
+    tasks = PathBelow("results", "tasks")
+    logs = PathBelow("logs")
+    log = PathBelow("logs", "pipeline.log")
+    workdir = PathBelow("workdir")
 
     def member(self, stage: str) -> RunDir:
         """The run of a stage: beside the pipeline, under its letter."""

@@ -18,6 +18,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from onward.rundir.layout import PathBelow
+
 _NUMBERED = re.compile(r"^(claim|end|again)-(\d{4,})\.json$")
 
 
@@ -43,13 +45,8 @@ class TaskDir:
     def again(self, number: int) -> Path:
         return self.path / f"again-{number:04d}.json"
 
-    @property
-    def result(self) -> Path:
-        return self.path / "result.json"
-
-    @property
-    def files(self) -> Path:
-        return self.path / "files"
+    result = PathBelow("result.json")
+    files = PathBelow("files")
 
 
 def numbered(name: str) -> tuple[str, int] | None:
