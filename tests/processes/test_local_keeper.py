@@ -124,7 +124,7 @@ def test_a_gpu_stays_given_when_the_keeper_was_killed(bench: KeeperBench) -> Non
     bench.look()
     bench.new_keeper()
     bench.look()
-    assert (bench.now(second).state, bench.now(second).reason) == (JobState.QUEUED, "needs 1 GPUs, 0 free")
+    assert (bench.now(second).state, bench.now(second).reason) == (JobState.QUEUED, "needs 1 GPU, 0 free")
 
 
 def test_a_job_that_asks_for_no_number_of_gpus_gets_all_of_them_alone(bench: KeeperBench) -> None:
@@ -134,7 +134,7 @@ def test_a_job_that_asks_for_no_number_of_gpus_gets_all_of_them_alone(bench: Kee
     bench.look()
     assert bench.wait_for_file("seen").read_text() == "0,1\n"
     assert bench.now(second).reason == "gets all 2 GPUs, as no number was asked, 0 free"
-    assert bench.now(third).reason == "needs 1 GPUs, 0 free"
+    assert bench.now(third).reason == "needs 1 GPU, 0 free"
     bench.scheduler.cancel([first, third])
     bench.wait_for(first, JobState.CANCELLED)
     bench.wait_for(second, JobState.FINISHED)

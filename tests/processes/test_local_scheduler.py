@@ -275,7 +275,7 @@ def test_there_is_no_allocation_outside_a_job(bench: LocalBench, monkeypatch: py
     [
         (Resources(cpus_per_task=9, ntasks=2), "18 CPUs, but this machine has 16"),
         (Resources(mem=10**9), "1000000000 MiB of memory, but this machine has"),
-        (Resources(gpus="1"), "1 GPUs, but this machine has 0"),
+        (Resources(gpus="1"), "1 GPU, but this machine has 0"),
     ],
 )
 def test_more_than_the_machine_has_is_refused_with_both_figures(bench: LocalBench, resources: Resources, words: str) -> None:

@@ -70,6 +70,8 @@ Onward = Callable[..., Said]
 @pytest.fixture
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     sandbox = Sandbox(tmp_path)
+    (tmp_path / "onward").mkdir()
+    (tmp_path / "onward" / "settings.toml").write_text('cluster = "local"\n')  # a real Slurm of this machine is not for tests
     for name in [name for name in os.environ if name.startswith("ONWARD_")]:
         monkeypatch.delenv(name)
     for name, value in {**sandbox.context.env, "ONWARD_SETTINGS": "", "XDG_CONFIG_HOME": str(tmp_path)}.items():

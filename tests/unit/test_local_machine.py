@@ -19,7 +19,7 @@ def test_a_shortage_names_what_is_needed_and_what_is_free() -> None:
     left = MachineCapacity(cpus=1, mem=100, gpus=())
     assert MACHINE.shortage(ResourceRequest(cpus=2), left) == "needs 2 CPUs, 1 free"
     assert MACHINE.shortage(ResourceRequest(mem=200), left) == "needs 200 MiB of memory, 100 MiB free"
-    assert MACHINE.shortage(ResourceRequest(gpus=1), left) == "needs 1 GPUs, 0 free"
+    assert MACHINE.shortage(ResourceRequest(gpus=1), left) == "needs 1 GPU, 0 free"
 
 
 def test_a_job_that_asked_for_all_memory_waits_for_all_of_it() -> None:

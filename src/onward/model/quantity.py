@@ -52,6 +52,11 @@ def duration_text(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24} h" if hours % 24 else f"{hours // 24} d"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def parse_size(text: str | int) -> int:
     """MiB from `32G`, `512M`, `1.5T` or a bare number of MiB, rounded up. `0` means all memory of the node, so only 0 is 0."""
     match = _SIZE.match(str(text).strip())

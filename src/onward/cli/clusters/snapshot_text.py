@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from onward.cli.output import bold, coloured, dim, safe, table, terminal_width, time_text, to_stdout
-from onward.model.quantity import duration_text, format_duration
+from onward.model.quantity import counted, duration_text, format_duration
 
 Data = dict[str, Any]
 
@@ -21,7 +21,9 @@ _COLOURS = {"free": "finished", "partly": "running", "full": "waiting"}  # of a 
 
 def show_snapshot(seen: Data, *, mine: bool) -> None:
     where = f" through {seen['host']}" if seen["host"] else ""
-    to_stdout(f"{bold(seen['name'])}  {seen['scheduler']}{where}, {_many(len(seen['nodes']), 'node')}, as of {time_text(seen['taken_at'])}")
+    to_stdout(
+        f"{bold(seen['name'])}  {seen['scheduler']}{where}, {counted(len(seen['nodes']), 'node')}, as of {time_text(seen['taken_at'])}"
+    )
     _bars(seen["totals"])
     _title("Nodes")
     (_rows if len(seen["nodes"]) <= _ROWS else _map)(seen["nodes"])
@@ -92,7 +94,7 @@ def _map(nodes: list[Data]) -> None:
     for _, alike in itertools.groupby(sorted(nodes, key=make), key=make):
         group = list(alike)
         gpus = "".join(f", {gpu['total']} {gpu['type'] or 'GPUs'}" for gpu in group[0]["gpus"])
-        to_stdout(f"  {_many(len(group), 'node')} of {group[0]['cpus']} CPUs, {_gib(group[0]['mem'])}{gpus}")
+        to_stdout(f"  {counted(len(group), 'node')} of {counted(group[0]['cpus'], 'CPU')}, {_gib(group[0]['mem'])}{gpus}")
         for row in _batched(group, _CELLS):
             to_stdout(f"    {''.join(_cell(node) for node in row)}  {dim(safe(row[0]['name']))}")
     to_stdout(dim("  . free  1-9 tenths in use  # full  x accepts no jobs"))
@@ -149,7 +151,7 @@ def _about(queue: Data) -> list[str]:
     said = ["default"] if queue["default"] else []
     said += [] if queue["open"] else [f"closed: {queue['why']}"]
     said += [f"closed on {', '.join(queue['closed_on'][:3])}"] if queue["open"] and queue["closed_on"] else []
-    said += [f"at most {_many(queue['max_nodes'], 'node')}"] if queue["max_nodes"] else []
+    said += [f"at most {counted(queue['max_nodes'], 'node')}"] if queue["max_nodes"] else []
     return said + (["may be preempted"] if queue["preemptible"] else [])
 
 
@@ -208,9 +210,11 @@ def _openings(openings: list[Data]) -> None:
         mem = f", {_gib(one['mem'])}" if one["mem"] else ""
         each = "" if one["nodes"] == 1 else " each"
         limit = f", for at most {duration_text(one['time_limit'])}" if one["time_limit"] and one["queue"] != last else ""
-        ahead = f"; {_many(one['ahead'], 'job')} ahead in the queue" if one["ahead"] and one["queue"] != last else ""
+        ahead = f"; {counted(one['ahead'], 'job')} ahead in the queue" if one["ahead"] and one["queue"] != last else ""
         name = one["queue"] if one["queue"] != last else ""
-        to_stdout(f"  {safe(name).ljust(width)}  {_many(one['nodes'], 'node')}: {_many(one['cpus'], 'CPU')}{mem}{gpus}{each}{limit}{ahead}")
+        to_stdout(
+            f"  {safe(name).ljust(width)}  {counted(one['nodes'], 'node')}: {counted(one['cpus'], 'CPU')}{mem}{gpus}{each}{limit}{ahead}"
+        )
         last = one["queue"]
 
 
@@ -227,10 +231,6 @@ def _wrapped(text: str, *, indent: int) -> None:
     parts = textwrap.wrap(safe(text), max(width - indent, 20)) if width else [safe(text)]
     for part in parts:
         to_stdout(" " * indent + part)
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _gib(mib: int, unit: str = " GiB") -> str:

@@ -10,6 +10,7 @@ import typer
 
 from onward.cli.context import JsonOption, current_folder, open_context
 from onward.cli.output import json_to_stdout, table, to_stderr, to_stdout
+from onward.model.quantity import counted
 
 app = typer.Typer(name="pipeline", help="Stages, trainings and benchmarks from one file.", no_args_is_help=True)
 
@@ -128,8 +129,7 @@ def _total(outlined: dict[str, Any]) -> list[str]:
         lines.append(f"no upper bound: {_several(hours['unbounded'])} without total-time or max-legs")
     if outlined["benchmarks"]:
         each = f"{_number(hours['workers_a_leg_each'])} node-hours at one leg each"
-        count = len(outlined["benchmarks"])
-        tasks = f"the tasks of {count} benchmark{'s' if count > 1 else ''}"
+        tasks = f"the tasks of {counted(len(outlined['benchmarks']), 'benchmark')}"
         lines.append(f"at most {outlined['workers']['max_running']} workers at a time for {tasks}: {each}")
     if outlined["upload"]:
         lines.append(f"{', '.join(outlined['upload']['what'])} will be uploaded to {outlined['upload']['to']}")

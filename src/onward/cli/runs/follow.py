@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onward.cli.context import folder_text
 from onward.cli.output import safe, time_text, to_stderr, to_stdout
+from onward.model.quantity import counted
 
 if TYPE_CHECKING:
     from onward.operations.hosts.local import Data, Host
@@ -139,5 +140,4 @@ def bar_text(progress: dict[str, Any]) -> str:
 
 
 def _legs(seen: Data) -> str:
-    count = len(seen["legs"])
-    return f"{count} leg{'s' if count != 1 else ''}"
+    return counted(len(seen["legs"]), "leg")

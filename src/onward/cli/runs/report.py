@@ -10,6 +10,7 @@ import typer
 
 from onward.cli.context import open_context
 from onward.cli.output import save, to_stderr
+from onward.model.quantity import counted
 
 if TYPE_CHECKING:
     from onward.operations.context import OperationsContext
@@ -36,7 +37,7 @@ def report(
     head = title or ", ".join(dict.fromkeys(one.name for one in subjects))[:200]
     text = run_page(subjects, title=head, now=time.time())
     if save(text, output):
-        to_stderr(f"{output}: {len(subjects)} run{'s' if len(subjects) != 1 else ''}, {len(text) // 1024} KiB; open it in a browser")
+        to_stderr(f"{output}: {counted(len(subjects), 'run')}, {len(text) // 1024} KiB; open it in a browser")
 
 
 def _subjects(context: OperationsContext, runs: list[str], metrics: list[str], server: bool) -> list[ReportSubject]:

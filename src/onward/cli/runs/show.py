@@ -19,7 +19,7 @@ from onward.cli.output import (
     time_text,
     to_stdout,
 )
-from onward.model.quantity import duration_text
+from onward.model.quantity import counted, duration_text
 
 
 def show(run: RunArgument, json: JsonOption = False) -> None:
@@ -69,7 +69,7 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     good = [c for c in entry["checkpoints"] if c["state"] != "damaged"]
     if good:
         newest = good[-1]
-        count = f"{len(good)} checkpoint{'s' if len(good) > 1 else ''}"
+        count = counted(len(good), "checkpoint")
         facts.append(("saved", f"{count}, the newest at step {newest['step']} (leg {newest['leg']}), {age_text(newest['created'])}"))
     own = entry.get("own_files")
     if own and not good:

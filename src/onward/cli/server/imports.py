@@ -11,6 +11,7 @@ import typer
 from onward.cli.context import JsonOption
 from onward.cli.output import json_to_stdout, to_stderr, to_stdout
 from onward.cli.server.tokens import DbOption
+from onward.model.quantity import counted
 
 app = typer.Typer(name="import", help="Import runs that other tools wrote.", no_args_is_help=True)
 
@@ -41,7 +42,7 @@ def tensorboard(
             if json:
                 json_to_stdout({"schema": 1, **vars(done)})
             else:
-                to_stdout(f"{done.experiment}: {_count(done.runs, 'run')} ({done.new_runs} new), {_count(done.points, 'new point')}")
+                to_stdout(f"{done.experiment}: {counted(done.runs, 'run')} ({done.new_runs} new), {counted(done.points, 'new point')}")
             if not done.runs:
                 to_stderr(f"  → no event files under {folder}")
             return
@@ -49,7 +50,7 @@ def tensorboard(
         def tell(done: TensorboardImportResult) -> None:
             _tell(done.problems)
             if done.points or done.new_runs:
-                to_stdout(f"{done.experiment}: {_count(done.runs, 'run')} ({done.new_runs} new), {_count(done.points, 'new point')}")
+                to_stdout(f"{done.experiment}: {counted(done.runs, 'run')} ({done.new_runs} new), {counted(done.points, 'new point')}")
 
         taking.follow(tell)
 
@@ -71,7 +72,7 @@ def mlflow(
     json: JsonOption = False,
 ) -> None:
     """Import an MLflow store: experiments, runs, every point, datasets, models and files. Repeat it to import what is new."""
-    from onward.model.quantity import format_bytes
+    from onward.model.quantity import counted, format_bytes
     from onward.operations.imports.mlflow.importer import import_mlflow
     from onward.operations.tracker_access.location import open_tracker, tracker_location
 
@@ -82,9 +83,9 @@ def mlflow(
     if json:
         json_to_stdout({"schema": 1, **vars(done)})
     else:
-        runs = f"{_count(done.runs, 'run')} ({done.new_runs} new)"
-        last = f"{_count(done.models, 'model')}, {_count(done.files, 'new file')} ({format_bytes(done.bytes)})"
-        to_stdout(f"{_count(done.experiments, 'experiment')}, {runs}, {_count(done.points, 'new point')}, {last}")
+        runs = f"{counted(done.runs, 'run')} ({done.new_runs} new)"
+        last = f"{counted(done.models, 'model')}, {counted(done.files, 'new file')} ({format_bytes(done.bytes)})"
+        to_stdout(f"{counted(done.experiments, 'experiment')}, {runs}, {counted(done.points, 'new point')}, {last}")
 
 
 def _tell(problems: list[str]) -> None:
@@ -92,7 +93,3 @@ def _tell(problems: list[str]) -> None:
         to_stderr(words)
     if len(problems) > _MOST_TOLD:
         to_stderr(f"… and {len(problems) - _MOST_TOLD} more like these")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

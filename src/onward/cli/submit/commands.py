@@ -87,7 +87,7 @@ MemMax = Annotated[Text, _option("--mem-max", of="SIZE", help="After out of memo
 StallTime = Annotated[Text, _option("--stall-time", of="TIME", help="Restart a training without progress for this long.")]
 Checkpoints = Annotated[Text, _option("--checkpoints", of="own", help="own: the training keeps its own checkpoints.")]
 Every = Annotated[Text, _option("--checkpoint-every", of="TIME", help="How often run.should_checkpoint() returns True: auto, or a time.")]
-Keep = Annotated[Text, _option("--keep", of="N", help="Checkpoints to keep (at least two). Default: 3.")]
+Keep = Annotated[Text, _option("--keep", of="N", help="How many of the newest checkpoints to keep; the last two always stay. Default: 3.")]
 KeepEvery = Annotated[Text, _option("--keep-every", of="STEPS", help="Keep the checkpoint of every Nth step for good.")]
 BestMetric = Annotated[Text, _option("--best-metric", of="NAME", help="Keep the checkpoint that is best by this metric.")]
 BestMode = Annotated[Text, _option("--best-mode", of="max|min", help="max or min. Default: max.")]

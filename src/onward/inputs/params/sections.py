@@ -135,7 +135,7 @@ class BestIn(Section):
 
 class CheckpointsIn(Section):
     every: Interval | None = Field(default=None, description="Time between checkpoints, or auto: derived from how long a save takes.")
-    keep: Count | None = Field(default=None, description="How many of the newest checkpoints to keep. Default: 3.")
+    keep: Count | None = Field(default=None, description="How many of the newest to keep; the last two always stay. Default: 3.")
     keep_every: Count | None = Field(default=None, description="Keep checkpoints at multiples of this many steps for good.")
     best: BestIn | None = Field(default=None, description="Also keep the best checkpoint, by a metric.")
     own: OwnCheckpoints = Field(default=False, description="The training keeps its own checkpoints, where Onward does not see them.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from onward.model.commands.placeholders import value_text
 from onward.model.pipelines.plan import Benchmark, CheckpointChoice, PipelinePlan, Stage, WorkerPool
-from onward.model.quantity import format_duration, format_size
+from onward.model.quantity import counted, format_duration, format_size
 from onward.model.spec import Limits, Resources, RunDraft
 
 _MAX_LEGS = Limits().max_legs  # more than anybody means: no bound that somebody chose
@@ -37,8 +37,8 @@ def resources_words(asked: Resources) -> str:
     """As text: `2 nodes, 8 CPUs, 1 GPU (a100), 32G, 24:00:00, partition gpu`."""
     gpus = asked.gpu_count()
     kind = next((text.split(":")[-2] for text in (asked.gpus, asked.gres) if text and text.count(":") > (text == asked.gres)), "")
-    counted = ((asked.nodes, "node"), (asked.ntasks or asked.ntasks_per_node, "task"), (asked.cpus_per_task, "CPU"), (gpus, "GPU"))
-    words = [f"{count} {noun}{'s' if count > 1 else ''}" for count, noun in counted if count]
+    amounts = ((asked.nodes, "node"), (asked.ntasks or asked.ntasks_per_node, "task"), (asked.cpus_per_task, "CPU"), (gpus, "GPU"))
+    words = [counted(count, noun) for count, noun in amounts if count]
     if gpus and kind:
         words[-1] += f" ({kind})"
     if asked.mem is not None:

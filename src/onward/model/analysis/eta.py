@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from onward.model.analysis.effort import queue_waits
-from onward.model.quantity import duration_text
+from onward.model.quantity import counted, duration_text
 from onward.model.run import Run
 
 
@@ -97,4 +97,4 @@ def _words(run: Run, left: float, legs: int, usual: float, waits_seen: int) -> s
     if not legs:
         return "at the pace of the last steps, within this leg"
     each = f", each after a wait of {duration_text(usual)}, the mean of {waits_seen} so far" if waits_seen and usual >= 1 else ""
-    return f"at the pace of the last steps, in {legs} more leg{'s' if legs > 1 else ''}{each}"
+    return f"at the pace of the last steps, in {counted(legs, 'more leg')}{each}"

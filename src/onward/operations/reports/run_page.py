@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from onward.model.quantity import duration_text
+from onward.model.quantity import counted, duration_text
 from onward.operations.reports.page_parts import isolated_text, line_key, section, table, time_text, whole_page
 from onward.operations.reports.subjects import ReportSubject, chosen_metrics
 from onward.operations.reports.svg_charts import chart, short_number, timeline_bar
@@ -53,7 +53,7 @@ def _course(one: ReportSubject, name: str) -> str:
     drawn = one.timeline
     if drawn is None or not drawn.segments:
         return ""
-    saved = f"{drawn.checkpoints} checkpoint{'s' if drawn.checkpoints != 1 else ''}"
+    saved = counted(drawn.checkpoints, "checkpoint")
     spans = f"{time_text(drawn.start)} to {time_text(drawn.end)}, {duration_text(drawn.end - drawn.start)}; {saved}"
     return f"<figure><figcaption>{isolated_text(name)} <small>{spans}</small></figcaption>{timeline_bar(drawn)}</figure>"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from onward.model.analysis.timeline import Timeline
-from onward.model.quantity import duration_text
+from onward.model.quantity import counted, duration_text
 from onward.operations.reports.subjects import ReportCurve
 
 COLOURS = 8
@@ -144,4 +144,4 @@ def _end(curve: ReportCurve) -> str:
 
 def _told(drawn: Timeline) -> str:
     legs = sum(1 for segment in drawn.segments if segment.kind == "leg")
-    return f"{legs} leg{'s' if legs != 1 else ''}, {drawn.checkpoints} checkpoints in {duration_text(drawn.end - drawn.start)}"
+    return f"{counted(legs, 'leg')}, {counted(drawn.checkpoints, 'checkpoint')} in {duration_text(drawn.end - drawn.start)}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onward.errors import SchedulerUnavailable
+from onward.model.quantity import counted
 from onward.schedulers.command import run_command
 from onward.schedulers.local.resource_request import ResourceRequest
 
@@ -44,22 +45,24 @@ class MachineCapacity:
         """Why a job cannot start with what is left; nothing if it can."""
         mem = self.memory_for(request)
         if request.cpus > left.cpus:
-            return f"needs {request.cpus} CPUs, {max(left.cpus, 0)} free"
+            return f"needs {counted(request.cpus, 'CPU')}, {max(left.cpus, 0)} free"
         if mem > left.mem:
             return f"needs {mem} MiB of memory, {max(left.mem, 0)} MiB free"
         if self.gpus_for(request) > len(left.gpus):
-            needs = f"gets all {len(self.gpus)} GPUs, as no number was asked" if request.all_gpus else f"needs {request.gpus} GPUs"
+            needs = (
+                f"gets all {len(self.gpus)} GPUs, as no number was asked" if request.all_gpus else f"needs {counted(request.gpus, 'GPU')}"
+            )
             return f"{needs}, {len(left.gpus)} free"
         return ""
 
     def excess(self, request: ResourceRequest) -> str:
         """Why a job could never start here; nothing if it could."""
         if request.cpus > self.cpus:
-            return f"it requests {request.cpus} CPUs, but this machine has {self.cpus}"
+            return f"it requests {counted(request.cpus, 'CPU')}, but this machine has {self.cpus}"
         if (request.mem or 0) > self.mem:
             return f"it requests {request.mem} MiB of memory, but this machine has {self.mem} MiB"
         if request.gpus > len(self.gpus):
-            return f"it requests {request.gpus} GPUs, but this machine has {len(self.gpus)}"
+            return f"it requests {counted(request.gpus, 'GPU')}, but this machine has {len(self.gpus)}"
         return ""
 
 
