@@ -82,10 +82,6 @@ def marked_lines(text: str, mark: str, *, head_only: bool) -> Iterator[tuple[int
             return
 
 
-def first_line_with(text: str, mark: str, *, head_only: bool) -> int | None:
-    return next((number for number, _ in marked_lines(text, mark, head_only=head_only)), None)
-
-
 def words_of(line: str) -> list[str]:
     """As sbatch and qsub split a directive line: quotes of both kinds, a backslash before any character, # ends it."""
     words: list[str] = []

@@ -16,7 +16,7 @@ from typing import Any
 
 from onward.model import events as ev
 from onward.model.pipelines.attempt import Attempt, AttemptEnd, AttemptOwner, TaskStatus, task_status
-from onward.model.pipelines.plan import Benchmark, PipelinePlan
+from onward.model.pipelines.plan import PipelinePlan
 from onward.model.pipelines.score import TaskResult
 from onward.model.pipelines.task import Task, TaskState
 from onward.model.plain_data import value_from_json, value_to_json
@@ -182,10 +182,6 @@ def _begun(dir: PipelineDir) -> set[str]:
         return set(os.listdir(dir.tasks))
     except FileNotFoundError:
         return set()
-
-
-def benchmark_of(plan: PipelinePlan, task: Task) -> Benchmark:
-    return next(benchmark for benchmark in plan.benchmarks if benchmark.name == task.benchmark)
 
 
 def task_results(dir: PipelineDir, tasks: Iterable[Task]) -> Mapping[str, TaskResult]:

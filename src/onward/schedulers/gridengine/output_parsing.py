@@ -13,10 +13,8 @@ from onward.model.job import JobId, JobState, JobStatus
 
 _FIELDS = 45  # of a line of the accounting file; the category, and it alone, may hold more colons
 _CATEGORY = 39
-_LIMIT = 37  # h_rt, h_cpu or h_vmem, enforced
 _BEFORE_JOB_ENDED = 19  # its host or shepherd died
 _RESCHEDULED = 25
-_SIGNALLED = 100
 _SUSPENDED = {"s": "suspended", "S": "suspended with its queue", "T": "suspended because its host is too busy"}
 _DELETING = (137, 140)  # killed, or dead of the notice that it will be
 _WORDS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
 
 _MOST_RANGES = 1000  # beyond, the oldest gaps count as taken: what was lost that long ago does not come any more
 
@@ -43,9 +42,6 @@ class Sequences:
                 lasts[0] = lasts[1]
                 del firsts[1], lasts[1]
         return True
-
-    def add_all(self, numbers: Iterable[int]) -> list[bool]:
-        return [self.add(number) for number in numbers]
 
     def __str__(self) -> str:
         return ",".join(f"{a}-{b}" if b > a else str(a) for a, b in zip(self._firsts, self._lasts, strict=True))
