@@ -93,7 +93,7 @@ class Distributed:
     def save(self, training: Training, step: int) -> None:
         import torch.distributed.checkpoint as dcp
 
-        self._future = dcp.async_save(training.state(), checkpoint_id=str(self.folder / str(step)))
+        self._future: Any = dcp.async_save(training.state(), checkpoint_id=str(self.folder / str(step)))  # type: ignore[attr-defined]
         self._newest = self.folder / str(step)
         self._training = training
 
@@ -105,7 +105,7 @@ class Distributed:
         import torch.distributed.checkpoint as dcp
 
         state = self._training.state()
-        dcp.load(state, checkpoint_id=str(self._newest))
+        dcp.load(state, checkpoint_id=str(self._newest))  # type: ignore[attr-defined]
         return state
 
 
@@ -141,7 +141,7 @@ def seconds(act: Callable[[], object]) -> float:
 
 def limits(training: Training, folder: Path) -> tuple[float, float]:
     source, target = torch.ones(training.bytes, dtype=torch.uint8), torch.zeros(training.bytes, dtype=torch.uint8)
-    data = memoryview(source.numpy())
+    data: Any = memoryview(source.numpy())  # type: ignore[arg-type]
 
     def write() -> None:
         with (folder / "raw").open("wb", buffering=0) as file:

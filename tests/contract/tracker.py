@@ -490,7 +490,7 @@ class TrackerContract:
         for n, root in ((1, "/a"), (2, "/a"), (3, "/a"), (5, "/b")):
             inner = many.runs.search(RunQuery(filter=f"name = 'run-{n}'")).runs[0].info.inner
             member = PipelineMembership(pipeline=f"{root}/runs/2026-11-15_A_digits", stage="train")
-            many.write(lambda batch, inner=inner, member=member: write_membership(batch, inner, member))
+            many.write(partial(write_membership, run=inner, member=member))
         return many
 
     def test_one_run_stands_for_all_of_its_pipeline_that_are_asked_for(self, piped: Tracker) -> None:

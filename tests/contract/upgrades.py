@@ -78,9 +78,11 @@ class UpgradeContract:
             {"spec": {"member": {"x": 1}}},
         ]
         with made_at(bare, "0008") as old:
-            for n, details in enumerate(entries):
-                row = {"id": n + 1, "run": f"run{n}", "hex": hex_id(f"run{n}"), "details": json.dumps(details)}
-                old.write(lambda batch, row=row: batch.connection.execute(text(_WITH_DETAILS), row))
+            rows = [
+                {"id": n + 1, "run": f"run{n}", "hex": hex_id(f"run{n}"), "details": json.dumps(details)}
+                for n, details in enumerate(entries)
+            ]
+            old.write(lambda batch: batch.connection.execute(text(_WITH_DETAILS), rows))
         with Tracker.open(bare) as tracker:
             page = tracker.runs.search(RunQuery(fold=True, standings=True))
             assert {view.info.run_id: view.pipeline for view in page.runs} == {

@@ -88,7 +88,7 @@ def test_folders_tell_of_runs_newest_first_without_asking_the_scheduler(sandbox:
     assert [row.fraction for row in rows] == [1.0, None, None, 0.22]
     for row in rows:
         source.detail(row.id)
-        source.series([row.id], read(source, lambda row=row: source.metrics(row.id)), points=100)
+        source.series([row.id], read(source, partial(source.metrics, row.id)), points=100)
         source.log(row.id, "out", leg=None, around=None)
     assert sandbox.scheduler.asked == before
 

@@ -38,7 +38,7 @@ def served(dir: RunDir) -> WrittenFiles:
 
 
 def names(dir: RunDir, path: str = "") -> list[str]:
-    return [file.path for file in served(dir).list(path, most=100).files]
+    return [file.path for file in served(dir).page(path, most=100).files]
 
 
 def write(dir: RunDir, name: str, text: str = "12345") -> Path:
@@ -88,9 +88,9 @@ def test_what_it_wrote_is_listed_folder_by_folder_and_page_by_page(sandbox: Sand
     (dir.code / "new").mkdir()
     assert names(dir) == ["a.csv", "b.csv", "lib", "new", "out"]
     assert names(dir, "lib") == ["lib/notes.txt"] and names(dir, "out") == ["out/deep"] and names(dir, "nowhere") == []
-    first = served(dir).list(most=2)
+    first = served(dir).page(most=2)
     assert ([file.path for file in first.files], first.more) == (["a.csv", "b.csv"], 3)
-    rest = served(dir).list(after="b.csv", most=2)
+    rest = served(dir).page(after="b.csv", most=2)
     assert ([file.path for file in rest.files], rest.more) == (["lib", "new"], 1)
 
 

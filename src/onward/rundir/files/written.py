@@ -65,7 +65,7 @@ class WrittenFiles:
         file.close()
         raise NotFound(f"{path!r} is not a file that the training wrote", hint="code is not served")
 
-    def list(self, path: str = "", *, after: str = "", most: int) -> WrittenPage:
+    def page(self, path: str = "", *, after: str = "", most: int) -> WrittenPage:
         """Files and folders right under a path, by name; those behind the name `after`. Nothing where there is nothing."""
         folders = components(path) if path else []
         if not all(map(_is_shown, folders)):

@@ -46,7 +46,7 @@ def listed(
     written = _written(svc, run_id)
     if written is None:
         return WrittenList(files=[], more=0)
-    page = written.list(path, after=after, most=limit)
+    page = written.page(path, after=after, most=limit)
     files = [
         WrittenFileOut(path=file.path, is_dir=file.is_dir, bytes=None if file.is_dir else file.size, modified=file.modified)
         for file in page.files
