@@ -13,10 +13,17 @@ import pytest
 
 @pytest.mark.takes("pair")
 @pytest.mark.parametrize("number", range(3))
-def test_takes(number): ...
+def test_pair(number): ...
+
+@pytest.mark.takes("nodes", "pair")
+def test_both(): ...
+
+@pytest.mark.takes("nodes")
+@pytest.mark.parametrize("number", range(2))
+def test_nodes(number): ...
 
 @pytest.mark.parametrize("number", range(6))
-def test_is_free(number): ...
+def test_free(number): ...
 
 def test_is_not_chosen(): ...
 """
@@ -35,7 +42,8 @@ def order(folder: Path, *, worker: bool) -> list[str]:
     return [line.rpartition("::test_")[2] for line in listed.stdout.splitlines() if "::" in line]
 
 
-def test_tests_that_take_a_part_are_spread_among_the_others(tmp_path: Path) -> None:
-    takes, free = ([f"{name}[{number}]" for number in range(count)] for name, count in (("takes", 3), ("is_free", 6)))
-    assert order(tmp_path, worker=True) == [takes[0], *free[:2], takes[1], *free[2:4], takes[2], *free[4:]]
-    assert order(tmp_path, worker=False) == [*takes, *free], "one after the other, they need not wait"
+def test_tests_that_take_the_same_part_are_spread_among_the_others(tmp_path: Path) -> None:
+    pair, nodes, free = ([f"{name}[{number}]" for number in range(count)] for name, count in (("pair", 3), ("nodes", 2), ("free", 6)))
+    spread = order(tmp_path, worker=True)
+    assert spread == [pair[0], nodes[0], *free[:2], pair[1], *free[2:3], pair[2], nodes[1], *free[3:5], "both", free[5]]
+    assert order(tmp_path, worker=False) == [*pair, "both", *nodes, *free], "one after the other, they need not wait"
