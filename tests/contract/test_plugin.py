@@ -134,6 +134,7 @@ def test_a_run_outlives_its_jobs_on_a_plugin_that_only_the_desk_has_installed(sp
         "PYTHONPATH": str(site),
         "ONWARD_SETTINGS": str(tmp_path / "settings.toml"),
         "ONWARD_ROOT": str(tmp_path / "runs"),
+        "ONWARD_STATE_DIR": str(tmp_path / "state"),
     }
 
     def onward(*words: str) -> str:

@@ -27,8 +27,9 @@ def settings(folder: Path, text: str) -> dict[str, str]:
 
 def test_without_anything_runs_are_looked_for_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert OperationsContext(env={}).roots == [tmp_path / "runs"]
-    assert OperationsContext(env={}).runs() == []
+    env = {"ONWARD_STATE_DIR": str(tmp_path / "state")}  # nothing is remembered there
+    assert OperationsContext(env=env).roots == [tmp_path / "runs"]
+    assert OperationsContext(env=env).runs() == []
 
 
 def test_the_variable_goes_before_every_setting(tmp_path: Path) -> None:
