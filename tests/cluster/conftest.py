@@ -23,9 +23,12 @@ from beds.bed import Bed
 from beds.gridengine import GridEngineBed
 from beds.slurm import SlurmBed
 from beds.software import SoftwareBed
+from onward.errors import OnwardError
+from tests.run_records import run_record
 
 REPO = Path(__file__).resolve().parents[2]
 TRAIN = REPO / "examples" / "digits" / "train.py"
+_ASKED_EVERY = 5.0  # seconds
 
 
 def must_be_up(bed: Bed) -> None:
@@ -115,18 +118,25 @@ class RunOnBed:
         return shown
 
     def until(self, holds: Callable[[dict[str, Any]], object], *, within: float = 120, what: str = "") -> dict[str, Any]:
-        """Asks `onward show` when the run's folder has changed, and now and then anyway: some things only the scheduler knows."""
-        give_up = time.monotonic() + within
+        """Until `onward show` says so: it is asked when the folder looks like it, and now and then anyway, since some things only the
+        scheduler knows."""
+        give_up, ask = time.monotonic() + within, time.monotonic()
         while True:
-            seen, asked = self.trace(), time.monotonic()
-            shown = self.show()
-            if holds(shown):
+            asked = time.monotonic() >= ask
+            shown = self.show() if asked else self._shown_here()
+            if holds(shown) and (asked or holds(shown := self.show())):
                 return shown
+            if asked:
+                ask = time.monotonic() + _ASKED_EVERY
             if time.monotonic() > give_up:
                 pytest.fail(f"{what or 'what was waited for'} did not come within {within} s:\n{json.dumps(shown, indent=1)}\n{self.log()}")
-            time.sleep(1)
-            while self.trace() == seen and time.monotonic() < min(asked + 5, give_up):
-                time.sleep(0.3)
+            time.sleep(0.5)
+
+    def _shown_here(self) -> dict[str, Any]:
+        try:
+            return run_record(self.folder, self.person.environment)
+        except (OnwardError, OSError):
+            return self.show()
 
     def until_over(self, *, within: float = 300) -> dict[str, Any]:
         """Waits for the run's own mark; `onward show` is asked seldom, for runs whose end nobody has noted yet."""
@@ -141,19 +151,6 @@ class RunOnBed:
             if time.monotonic() > give_up:
                 pytest.fail(f"the end of the run did not come within {within} s:\n{json.dumps(shown, indent=1)}\n{self.log()}")
             time.sleep(0.3)
-
-    def trace(self) -> dict[str, tuple[int, int]]:
-        """Size and time of every file in which a run's progress shows."""
-        found = {}
-        for part in ("params", "journal", "spool", "checkpoints", "logs"):
-            for folder, _, files in os.walk(self.folder / part):
-                for name in files:
-                    try:
-                        status = os.stat(os.path.join(folder, name))
-                    except OSError:
-                        continue
-                    found[os.path.join(folder, name)] = (status.st_size, status.st_mtime_ns)
-        return found
 
     def until_step(self, step: int, *, leg: int = 1, within: float = 120) -> dict[str, Any]:
         """Until this leg trains, has passed this step and has published a checkpoint."""
