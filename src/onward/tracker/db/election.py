@@ -11,7 +11,8 @@ from sqlalchemy import Connection, exc, text
 
 from onward.tracker.db.database import Database
 
-_LOCK = 0x6F6E_7761_7264  # "onward"
+_LOCK = 0x6F6E_7761_7264  # "onward"; the next number is that of upgrades (migrate.py)
+_REQUESTS_LOCK = _LOCK + 2
 
 
 class Election:
@@ -57,7 +58,7 @@ class RequestServerElection(Election):
     """The same for one of several processes that serve the gateway's requests, which may have a file open together: a lock beside it."""
 
     def __init__(self, database: Database) -> None:
-        super().__init__(database, lock=_LOCK + 1)
+        super().__init__(database, lock=_REQUESTS_LOCK)
         self._handle: int | None = None
 
     def won(self) -> bool:
