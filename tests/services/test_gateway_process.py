@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from beds.postgres import Postgres
 from beds.rabbitmq import RabbitMQ
 from beds.waiting import until
 from onward.tracker.requests.store import Requests
@@ -67,6 +69,11 @@ def test_a_request_whose_gateway_died_when_its_job_was_queued_has_one_run_and_on
             processes.append(site.start(*stores("b")))
             old.send({}, {"word": "once"}, correlation_id=sent)  # by whoever misses the answer
             assert old.reply(sent, timeout=PATIENCE) == {"Said": "T05DRQ==\n"}
+            other = site.run(*stores("a"))
+            assert other.returncode == 5, "both at once are refused"
+            assert "a gateway with another store takes the requests of this virtual host" in other.stderr
+            processes[1].kill()
+            processes[1].wait()
             processes.append(site.start(*stores("a")))
             store = Requests.open(site.folder / "a" / "onward.requests.db", create=False)
             try:
@@ -80,6 +87,27 @@ def test_a_request_whose_gateway_died_when_its_job_was_queued_has_one_run_and_on
             process.wait()
     (run,) = runs()
     assert len(list((run / "logs").glob("leg-*.out"))) == 1
+    assert "Traceback" not in site.log
+
+
+def test_two_gateways_that_share_one_postgresql_answer_each_request_once_also_when_one_of_them_is_killed(
+    site: GatewaySite, broker: RabbitMQ, vhost: str, own_postgres: Postgres
+) -> None:
+    shared = ("--db", own_postgres.create("onward"))
+    processes = [site.start(*shared), site.start(*shared)]
+    try:
+        with OldProducer(broker, vhost) as old:
+            sent = [old.send({}, {"word": f"w{number}"}) for number in range(6)]
+            assert until(lambda: "is accepted" in site.log, timeout=PATIENCE)
+            processes[0].kill()
+            processes[0].wait()
+            answers = [old.reply(one, timeout=PATIENCE)["Said"] for one in sent]
+            assert old.silence()
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert answers == [base64.encodebytes(f"W{number}".encode()).decode() for number in range(6)]
     assert "Traceback" not in site.log
 
 

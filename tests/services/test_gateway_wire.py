@@ -18,12 +18,17 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from beds.rabbitmq import RabbitMQ
 from beds.waiting import until
-from onward.errors import StorageUnavailable
+from onward.clock import SystemClock
+from onward.errors import Conflict, StorageUnavailable
+from onward.gateway.main import Gateway, GatewayParts
+from onward.gateway.rabbitmq.connection import Broker
+from onward.gateway.rabbitmq.lease import LEASE
 from onward.model.requests.gateway_settings import GatewaySettings
 from onward.model.requests.outcome import Outcome, OutcomeFile, OutcomeState
 from onward.model.requests.request import Request, RequestRecord, RequestState
+from onward.tracker.requests.store import Requests
 from tests.gateway_old import JOBS, OldProducer
-from tests.gateways import V1, Running, broker_at, gateway_at
+from tests.gateways import V1, FakeRecipes, FakeServe, Running, broker_at, gateway_at
 
 PATIENCE = 30.0
 _RAW = "\udcff\udcfe"  # written as these two bytes, which no UTF-8 has
@@ -323,3 +328,46 @@ def test_a_message_that_we_stumble_over_is_put_aside_and_its_neighbours_are_serv
 
     assert [old.reply(one) for one in good] == [{}, {}, {}]
     assert (taken(old.channel, "onward.dead")[0].headers or {})["x-onward-reason"] == "internal error: ZeroDivisionError: a fault"
+
+
+def test_two_gateways_with_separate_stores_on_one_broker_are_refused_and_with_one_store_they_are_not(
+    broker: RabbitMQ, vhost: str, old: OldProducer, tmp_path: Path
+) -> None:
+    at = broker_at(broker, vhost)
+    with gateway_at(at, tmp_path / "a.db") as first, gateway_at(at, tmp_path / "a.db", served=False):
+        with pytest.raises(Conflict, match=r"a gateway with another store takes the requests .* this one's store is .*b\.db"):
+            refused(at, tmp_path / "b.db")
+        assert old.reply(old.send({}, {})) == {}, "the first goes on"
+        assert first.thread.is_alive()
+        assert "onward gateway, " in broker.control("list_consumers", "-p", vhost, "consumer_tag", "queue_name")
+    with gateway_at(at, tmp_path / "b.db") as second:
+        assert second.ready.is_set(), "the lease goes with its gateways"
+
+
+def test_a_lease_that_somebody_deletes_is_taken_again(broker: RabbitMQ, vhost: str, old: OldProducer, tmp_path: Path) -> None:
+    at = broker_at(broker, vhost)
+    with gateway_at(at, tmp_path / "a.db"):
+        old.channel.queue_delete(LEASE)
+        assert until(lambda: LEASE in broker.control("list_queues", "-p", vhost, "name"), timeout=PATIENCE)
+        with pytest.raises(Conflict):
+            refused(at, tmp_path / "b.db")
+        assert old.reply(old.send({}, {})) == {}
+
+
+def refused(at: Broker, store: Path) -> None:
+    """What a gateway says that may not start."""
+    requests = Requests.open(store)
+    try:
+        Gateway(
+            GatewayParts(
+                broker=at,
+                settings=GatewaySettings(v1=V1),
+                requests=requests,
+                recipes=FakeRecipes(),
+                serve=FakeServe(requests),
+                clock=SystemClock(),
+                server=lambda: None,
+            )
+        ).run()
+    finally:
+        requests.close()

@@ -23,6 +23,7 @@ from onward.gateway.messages.encoding import ReplyEncoder
 from onward.gateway.messages.packed_results import ResultPacker
 from onward.gateway.rabbitmq.connection import Broker
 from onward.gateway.rabbitmq.consumer import Consumer
+from onward.gateway.rabbitmq.lease import take_lease
 from onward.gateway.rabbitmq.publisher import Publisher
 from onward.gateway.rabbitmq.queues import ensure_queues
 from onward.model.requests.gateway_settings import GatewaySettings
@@ -108,7 +109,7 @@ class Gateway:
         while not self._stopped.is_set():
             try:
                 async with self._parts.broker.connected(name="onward gateway") as connection:
-                    await self._declare(connection)
+                    await self._prepare(connection)
                     if not begun:
                         self._ready()
                     begun, tries = True, 0
@@ -122,10 +123,12 @@ class Gateway:
             await self._pause(_AGAIN[min(tries, len(_AGAIN) - 1)])
             tries += 1
 
-    async def _declare(self, connection: AbstractConnection) -> None:
+    async def _prepare(self, connection: AbstractConnection) -> None:
         for found in await ensure_queues(connection, self._parts.settings):
             if found.made or found.odd:
                 log.log(logging.WARNING if found.odd else logging.INFO, "%s", found.words)
+        store = self._parts.requests
+        await take_lease(connection, store=store.id, words=store.database.words)
 
     async def _session(self, connection: AbstractConnection, publisher: Publisher) -> None:
         consumer = Consumer(self._intake, publisher, self._parts.settings, news=self._news.set)
@@ -154,7 +157,7 @@ class Gateway:
         publisher = Publisher(self._parts.broker, self._parts.requests.outbox, self._replies, self._parts.clock)
         try:
             async with self._parts.broker.connected(name="onward gateway --once") as connection:
-                await self._declare(connection)
+                await self._prepare(connection)
                 await Consumer(self._intake, publisher, self._parts.settings, news=self._news.set).drain(connection)
                 while (stepped := await asyncio.to_thread(self._parts.serve.step)).busy:
                     pass
