@@ -72,11 +72,14 @@ class History:
         peak: int | None = None,
         last_step: int | None = None,
         silent: bool = False,
+        limit: float | None = None,
     ) -> History:
         """One leg, submitted, claimed, restored from the newest checkpoint and ended. `silent`: the scheduler told its end."""
         number, self._next = self._next, self._next + 1
         self.submitted(number, mem=mem)
-        self.events.append(ev.Claimed(leg=number, at=self.tick(), job=f"{100 + number}", hosts=[host], deadline=None))
+        began = self.tick()
+        deadline = None if limit is None else began + limit
+        self.events.append(ev.Claimed(leg=number, at=began, job=f"{100 + number}", hosts=[host], deadline=deadline))
         if self._newest is not None:
             self.events.append(ev.Restored(leg=number, at=self.tick(), step=self._newest, checkpoint=f"step {self._newest}"))
         for step in steps:

@@ -6,7 +6,7 @@ from onward.model import events as ev
 from onward.model.analysis.why import next_action
 from onward.model.job import DONE_UNTOLD, JobId, JobState, JobStatus
 from onward.model.policy.job_end import classify_end, deletion_noticed
-from onward.model.policy.leg_history import cancelled_by_others, made_progress
+from onward.model.policy.leg_history import cancelled_by_others, made_progress, time_left
 from onward.model.policy.lifecycle import MOST_UNKNOWN_ENDS, Close, Continue, NothingToDo, crash_signature, decide
 from onward.model.run import LegEnd, Run, RunState, fold
 from onward.model.spec import CheckpointRule, Limits, Resources, Script
@@ -392,6 +392,15 @@ def test_total_time_ends_the_run() -> None:
     assert going_on(history).leg == 3
     end = closing(history.leg(LegEnd.TIME_LIMIT, steps=[3]))
     assert "total-time 02:30:00" in end.cause and "--total-time" in end.next
+
+
+def test_what_a_leg_needed_to_stop_before_its_limit_is_no_time_for_another_leg() -> None:
+    history = History(limits=Limits(total_time=int(HOUR)))
+    end = closing(history.leg(LegEnd.TIME_LIMIT, steps=[1], ran=HOUR - 400, limit=HOUR - 20))
+    assert "used 00:53:" in end.cause and "total-time 01:00:00" in end.cause
+    again = History(limits=Limits(total_time=int(HOUR))).leg(LegEnd.PREEMPTED, steps=[1], ran=HOUR - 400, limit=HOUR)
+    assert going_on(again).leg == 2, "the time of a leg that was cut off is still there"
+    assert time_left(again.run) == pytest.approx(400, abs=10)
 
 
 def test_waiting_in_the_queue_is_not_counted_as_time_of_the_run() -> None:

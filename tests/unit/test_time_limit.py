@@ -45,6 +45,12 @@ def test_a_job_without_a_limit_gets_none() -> None:
     assert watched.deadline is None
 
 
+def test_a_limit_that_is_moved_beyond_the_runs_own_time_is_not_followed() -> None:
+    watched = TimeLimit(NOW + 3600, ManualClock(NOW), end_time=lambda: NOW + 9000, latest=NOW + 3600)
+    watched.look()
+    assert (watched.deadline, watched.news) == (NOW + 3600, "")
+
+
 def watched_since(before: float, *answers: float | None) -> tuple[TimeLimit, ManualClock]:
     """A limit of an hour that was last looked at so many seconds ago."""
     found, clock = iter(answers), ManualClock(NOW)

@@ -20,6 +20,7 @@ from onward.clock import Clock, SystemClock
 from onward.errors import AlreadyClaimed, CopiedFolder, InputRefused, OnwardError
 from onward.model import events as ev
 from onward.model.job import DONE_UNTOLD
+from onward.model.policy.leg_history import time_left
 from onward.model.policy.storage_patience import storage_patience
 from onward.model.run import LegEnd, Run
 from onward.rundir.claim import claim
@@ -165,6 +166,9 @@ def _claim(context: LegContext) -> LegLocal:
         claim(context.dir, context.leg, job=context.allocation.job, repeated=attempts > 1)
 
     context.patiently("claiming the leg", attempt)
+    left = context.patiently("reading how much time the run has left", lambda: time_left(read_run(context.dir)))
+    if left is not None:
+        context.end_by(context.clock.now() + left)
     local = context.patiently("making the leg's folder on the node", lambda: local_folder(context.spec, context.leg, run=context.dir))
     context.journal.write(
         ev.Claimed(

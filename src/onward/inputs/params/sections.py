@@ -103,7 +103,9 @@ class ResourcesIn(Section):
 
 
 class LimitsIn(Section):
-    total_time: Duration | None = Field(default=None, description="Limit on the time of all legs together.")
+    total_time: Duration | None = Field(
+        default=None, description="Limit on the time of all legs together; it ends the leg in which it is reached."
+    )
     max_legs: Count | None = Field(default=None, description="Limit on the number of legs. Default: 1000.")
     max_restarts: CountOrZero | None = Field(default=None, description="Failures in a row without a new checkpoint to allow. Default: 3.")
     mem_max: SizeAboveZero | None = Field(default=None, description="After out of memory, a leg requests more, up to this.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from onward.model.run import Leg, LegEnd, Run
 
+_NO_LEG, _NO_LEG_SHARE = 60.0, 0.05  # seconds, and share of the total-time: a leg takes that to start and to stop
+
 
 def cancelled_by_others(run: Run) -> int:
     """How often in a row, up to now, somebody other than the owner cancelled the run's jobs.
@@ -54,8 +56,23 @@ def not_stored(leg: Leg) -> int | None:
 
 
 def time_used_up(run: Run) -> bool:
-    """Whether its legs, summed, have had all of its total-time."""
-    return bool(run.limits.total_time) and used_time(run) >= (run.limits.total_time or 0)
+    """Whether its legs, summed, have had all of its total-time, or what is left of it is no leg.
+
+    A leg that met its limit had its time up to its deadline: what it did not use, it needed to stop.
+    """
+    total = run.limits.total_time
+    if not total:
+        return False
+    last = run.last_leg
+    spare = 0.0
+    if last and last.end is LegEnd.TIME_LIMIT and last.claimed and last.claimed.deadline and last.ended:
+        spare = max(last.claimed.deadline - last.ended, 0.0)
+    return used_time(run) + spare >= total - min(_NO_LEG, total * _NO_LEG_SHARE)
+
+
+def time_left(run: Run) -> float | None:
+    """Seconds of its total-time that the next leg may take; None: as many as it likes."""
+    return None if not run.limits.total_time else max(run.limits.total_time - used_time(run), 0.0)
 
 
 def used_time(run: Run) -> float:

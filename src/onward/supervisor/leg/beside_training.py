@@ -101,6 +101,7 @@ class TrainingCompanions(Companions):
             self._context.clock,
             end_time=lambda: end_time_of(scheduler, job),
             grace=lambda: grace_of(scheduler),
+            latest=self._context.latest,
         )
         limit.watch()
         self.add(Turn.TIME_LIMIT, limit.end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from onward.clock import Clock
@@ -43,6 +43,7 @@ class LegContext:
     waited: float = 0.0  # seconds that jobs before this one have waited for it, and could not begin this leg
     storage_until: float = 0.0  # unix seconds: until then the run's folder is waited for
     finished: bool = False  # its training is complete and stored: known here before the run's folder takes it
+    latest: float | None = None  # unix seconds: when the run has had its total-time; the deadline is never later
     ending: Callable[[], bool] = lambda: False  # the scheduler ends this job: nothing is waited for any more
 
     def wait_for_storage_anew(self) -> None:
@@ -50,6 +51,11 @@ class LegContext:
         now = self.clock.now()
         last = self.allocation.deadline - _LAST_SECONDS if self.allocation.deadline else math.inf
         self.storage_until = min(now + self.patience, max(last, now))
+
+    def end_by(self, latest: float) -> None:
+        """Whatever the job has."""
+        self.latest = latest
+        self.allocation = replace(self.allocation, deadline=min(self.allocation.deadline or latest, latest))
 
     def patiently(self, what: str, act: Callable[[], T]) -> T:
         """Do what needs the run's folder, and may be repeated; wait while its storage is full, read-only or away."""

@@ -22,8 +22,17 @@ Ask = Callable[[], float | None]
 class TimeLimit:
     """Asks the scheduler now and then, in a thread: a controller that does not answer holds up nobody, and changes nothing."""
 
-    def __init__(self, deadline: float | None, clock: Clock, *, end_time: Ask = lambda: None, grace: Ask = lambda: None) -> None:
+    def __init__(
+        self,
+        deadline: float | None,
+        clock: Clock,
+        *,
+        end_time: Ask = lambda: None,
+        grace: Ask = lambda: None,
+        latest: float | None = None,
+    ) -> None:
         self.deadline = deadline
+        self._latest = latest  # a limit that is moved beyond this changes nothing
         self.grace: float | None = None  # seconds between the notice of a preemption and the kill; None: not known
         self.news = ""  # a limit that was moved, in words
         self._clock = clock
@@ -63,6 +72,7 @@ class TimeLimit:
         found = self._end_time() if self.deadline is not None else None
         if found is None or self.deadline is None or found <= self._clock.now():
             return
+        found = found if self._latest is None else min(found, self._latest)
         moved = found - self.deadline
         if abs(moved) >= _MOVED:
             self.news = f"the job's time limit was moved by {moved / 60:+.0f} min"
