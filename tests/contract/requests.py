@@ -87,6 +87,33 @@ class RequestsContract:
         store.settle(store.of("a"), DONE, at=NOW)
         assert store.accept(request("e"), quota=2) is Acceptance.ACCEPTED
 
+    def test_whom_the_broker_does_not_vouch_for_shares_one_quota_whatever_they_call_themselves(self, store: Requests) -> None:
+        given = [request(id, sender=f"anonymous/{id}") for id in "abc"]
+        assert store.accept_all([*given, request("d")], quota=2) == [*[Acceptance.ACCEPTED] * 2, Acceptance.FULL, Acceptance.ACCEPTED]
+        assert "anonymous already has 2 open requests" in store.outbox.due(now=NOW)[0].payload["reason"]
+
+    def test_sent_again_from_another_reply_queue_it_is_answered_there_too(self, store: Requests) -> None:
+        store.accept(request(reply_to="first"))
+        for _ in range(2):
+            assert store.accept(request(reply_to="second", received=NOW + 1)) is Acceptance.SAME
+        store.tell(store.of("r1"), {"percent": 1.0}, at=NOW, send=True)
+        assert [message.reply_to for message in store.outbox.due(now=NOW + 9)] == ["second"], "progress goes to the newest"
+        store.settle(store.of("r1"), DONE, at=NOW + 2)
+        due = store.outbox.due(now=NOW + 9)
+        assert sorted((one.reply_to, one.payload["state"]) for one in due) == [("first", "done"), ("second", "done")]
+        assert len({one.id for one in due}) == 2
+
+        assert store.accept(request(reply_to="third", received=NOW + 3)) is Acceptance.SAME
+        assert store.accept(request(reply_to="second")) is Acceptance.SAME
+        assert sorted(one.reply_to or "" for one in store.outbox.due(now=NOW + 9)) == ["first", "second", "third"]
+        assert store.outbox.replies(["r1"])["r1"].id == "r1.reply"
+
+    def test_a_queue_that_comes_back_is_answered_once(self, store: Requests) -> None:
+        for queue in ("first", "second", "first"):
+            store.accept(request(reply_to=queue))
+        store.settle(store.of("r1"), DONE, at=NOW)
+        assert sorted(one.reply_to or "" for one in store.outbox.due(now=NOW)) == ["first", "second"]
+
     def test_a_full_queue_says_so_and_one_that_is_in_it_is_still_the_same(self, store: Requests) -> None:
         assert store.accept_all([request("a"), request("b")], most=1) == [Acceptance.ACCEPTED, Acceptance.FULL]
         assert store.outbox.due(now=NOW)[0].payload["reason"] == "the queue is full: 1 requests are open already"

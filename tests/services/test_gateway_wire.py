@@ -186,6 +186,30 @@ def test_an_answer_whose_queue_is_missing_waits_for_it(running: Running, old: Ol
     assert state(old.channel, "later")["state"] == "done"
 
 
+def test_a_client_that_crashed_and_asks_again_from_a_new_queue_has_its_answer_there(running: Running, old: OldProducer) -> None:
+    own_queue(old.channel, "first")
+    own_queue(old.channel, "second")
+    publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="first")
+    assert state(old.channel, "first")["state"] == "done"
+    publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="second", correlation_id="new")
+
+    properties, raw = taken(old.channel, "second")
+    assert (json.loads(raw)["state"], properties.correlation_id) == ("done", "new")
+    assert waits(old.channel, "first") == 0
+
+
+def test_a_message_of_the_first_protocol_that_no_answer_could_reach_goes_to_the_dead_and_is_not_trained(
+    running: Running, old: OldProducer
+) -> None:
+    publish(old.channel, JOBS, {"inputs": {}, "settings": {}}, reply_to="hpc-results")
+
+    properties, _ = taken(old.channel, "onward.dead")
+    assert "no correlation id" in (properties.headers or {})["x-onward-reason"]
+    assert old.silence()
+    [record] = running.requests.list()
+    assert record.state is RequestState.REFUSED
+
+
 def test_an_answer_whose_queue_is_full_waits_for_room(running: Running, old: OldProducer) -> None:
     own_queue(old.channel, "narrow", **{"x-max-length": 1, "x-overflow": "reject-publish"})
     publish(old.channel, "narrow", {"first": 1})

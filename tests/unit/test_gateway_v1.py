@@ -48,7 +48,7 @@ def test_a_message_of_the_old_application_is_a_request_for_the_sites_recipe() ->
 
 
 def test_a_message_without_a_correlation_id_is_known_by_its_content() -> None:
-    once, again, other = (read(body, correlation_id=None) for body in (BODY, BODY, {**BODY, "settings": {}}))
+    once, again, other = (read(body, correlation_id=None, reply_to="mine") for body in (BODY, BODY, {**BODY, "settings": {}}))
 
     assert isinstance(once, Request) and isinstance(again, Request) and isinstance(other, Request)
     assert once.id == again.id != other.id
@@ -67,10 +67,13 @@ def test_where_no_queue_is_named_the_answer_goes_to_the_one_that_all_share() -> 
     assert isinstance(found, Request) and found.reply_to == "hpc-results"
 
 
-def test_an_answer_that_nobody_could_tell_from_others_does_not_go_to_the_queue_that_all_share() -> None:
-    shared, own = read(BODY, correlation_id=None), read(BODY, correlation_id=None, reply_to="mine")
+@pytest.mark.parametrize("reply_to", ["hpc-results", None])
+def test_a_message_whose_answer_nobody_could_tell_from_others_is_refused_before_anything_is_trained(reply_to: str | None) -> None:
+    shared, own = read(BODY, correlation_id=None, reply_to=reply_to), read(BODY, correlation_id=None, reply_to="mine")
 
-    assert isinstance(shared, Request) and shared.reply_to is None
+    assert isinstance(shared, Refusal) and shared.aside
+    assert "no correlation id" in shared.reason and "reply_to of your own" in shared.next
+    assert shared.request is not None and shared.request.reply_to is None, "nobody would know whose the refusal is either"
     assert isinstance(own, Request) and own.reply_to == "mine"
 
 

@@ -43,7 +43,7 @@ def test_a_request_is_read_as_it_is_written() -> None:
         RequestInput(name="Mask", url="http://files.test/b.png"),
     )
     assert (found.id, found.recipe, found.settings, found.resources) == ("job:1", "patchwise", BODY["settings"], {"mem": "4G"})
-    assert (found.deadline, found.priority, found.sender, found.correlation_id) == (1_900_000_000, 9, "scribe", "job:1")
+    assert (found.deadline, found.priority, found.sender, found.correlation_id) == (1_900_000_000, 9, "anonymous/scribe", "job:1")
 
 
 def test_the_user_that_the_broker_vouches_for_counts_before_the_name_that_a_message_gives_itself() -> None:

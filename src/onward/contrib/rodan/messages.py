@@ -38,7 +38,7 @@ def request_id(incoming: Incoming) -> str:
 def request_of(incoming: Incoming, settings: V1Settings, *, most: int, now: float) -> Request | Refusal:
     held = Request(
         id=request_id(incoming),
-        sender=incoming.user_id or PROTOCOL,
+        sender=(incoming.user_id or f"{PROTOCOL}/{incoming.reply_to or settings.results}")[:100],
         protocol=PROTOCOL,
         recipe=settings.recipe,
         reply_to=_reply_to(incoming, settings),
@@ -50,6 +50,11 @@ def request_of(incoming: Incoming, settings: V1Settings, *, most: int, now: floa
         body = read_object(incoming, most=most)
         inputs, chosen = _tables(body)
         addresses = tuple(_inputs(inputs, settings.rodan))
+        if held.reply_to is None:
+            raise InvalidInput(
+                f"the message has no correlation id: on the shared queue {settings.results} nobody could tell whose the answer is",
+                hint="set correlation_id, or a reply_to of your own",
+            )
     except InvalidInput as error:
         return Refusal(reason=error.message, next=error.hint, request=held)
     return Request(**{**vars(held), "inputs": addresses, "settings": {name: value for name, value in chosen.items() if name != "token"}})

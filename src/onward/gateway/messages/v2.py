@@ -23,11 +23,10 @@ from onward.gateway.messages.incoming import Incoming, Refusal, read_object
 from onward.gateway.messages.message_body import Base64File, MessageBody
 from onward.gateway.messages.packed_results import PackedResult
 from onward.inputs.recipes.request_body import REQUEST_ID, read_request
-from onward.model.requests.request import Outgoing, Request, RequestInput
+from onward.model.requests.request import Outgoing, Request, RequestInput, sender_name
 
 REQUESTS, CONTROL = "onward.requests", "onward.control"
 PROTOCOL = "v2"
-_ANYBODY = "anonymous"
 _ID = re.compile(REQUEST_ID)
 
 
@@ -48,13 +47,12 @@ def request_of(incoming: Incoming, *, most: int, now: float) -> Request | Refusa
         body = read_object(incoming, most=most)
     except InvalidInput as error:
         return Refusal(reason=error.message, next=error.hint)
-    sender = incoming.user_id or _text(body.get("sender")) or _ANYBODY
     own = _text(body.get("id"))
     if not _ID.fullmatch(own):
         return Refusal(reason="the message has no id of 1 to 128 letters, digits, '.', '_', ':' or '-'", next="give each its own")
     held = Request(
         id=own,
-        sender=sender[:100],
+        sender=sender_name(user=incoming.user_id, said=_text(body.get("sender"))),
         protocol=PROTOCOL,
         recipe=_text(body.get("recipe"))[:64],
         reply_to=incoming.reply_to,
@@ -78,7 +76,7 @@ def control_of(incoming: Incoming, *, most: int) -> Control | Refusal:
     kind, own = body.get("kind"), _text(body.get("id"))
     if kind not in tuple(ControlKind) or not _ID.fullmatch(own) or set(body) - {"kind", "id", "sender"}:
         return Refusal(reason='a message to the control queue must be {"kind": "cancel" or "status", "id": ID}')
-    return Control(kind=ControlKind(kind), id=own, by=(incoming.user_id or _text(body.get("sender")) or _ANYBODY)[:100])
+    return Control(kind=ControlKind(kind), id=own, by=sender_name(user=incoming.user_id, said=_text(body.get("sender"))))
 
 
 def body_of(message: Outgoing, parcels: Mapping[str, PackedResult] | None = None) -> MessageBody:

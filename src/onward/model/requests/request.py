@@ -137,6 +137,19 @@ class Outgoing:
         return self.kind is OutgoingKind.REPLY
 
 
+_NOBODY = "anonymous"
+
+
+def sender_name(*, user: str | None, said: str = "") -> str:
+    """`user`: whom the broker vouches for. What a message says of itself is a label, and no account."""
+    return (user or (f"{_NOBODY}/{said}" if said else _NOBODY))[:100]
+
+
+def account_of(sender: str) -> str:
+    """Whose quota a sender's requests count towards: all that nobody vouches for share one."""
+    return _NOBODY if sender.startswith(f"{_NOBODY}/") else sender
+
+
 def deadline_of(*, received: float, own: float | None, limit: float | None) -> float | None:
     """When a request must have its answer: its own deadline, or so many seconds from when it came; whichever is first."""
     return min([end for end in (own, None if limit is None else received + limit) if end is not None], default=None)

@@ -61,7 +61,7 @@ class Outbox:
 
     def replies(self, ids: Collection[str]) -> dict[str, Outgoing]:
         """The one answer of each of these requests that has it."""
-        query = select(messages).where(_c.request.in_(ids), _c.kind == str(OutgoingKind.REPLY))
+        query = select(messages).where(_c.id.in_([f"{id}.reply" for id in ids]))
         with self._database.reading() as connection:
             return {message.request: message for message in map(message_of, connection.execute(query))}
 

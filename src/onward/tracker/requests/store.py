@@ -31,6 +31,7 @@ from onward.model.requests.request import (
     RequestEnding,
     RequestRecord,
     RequestState,
+    account_of,
     make_outgoing,
     make_reply,
 )
@@ -38,6 +39,7 @@ from onward.model.storable_text import clean
 from onward.tracker.db.database import Database
 from onward.tracker.requests.open_store import open_store
 from onward.tracker.requests.outbox import Outbox, drop_progress
+from onward.tracker.requests.reply_queues import add_reply_queue, answer_the_others
 from onward.tracker.requests.rows import insert_new, message_row, record_of, request_row
 from onward.tracker.requests.schema import messages, requests
 
@@ -89,7 +91,8 @@ class Requests:
             return Acceptance.FULL if taken is Acceptance.ACCEPTED else taken
         if not insert_new(connection, requests, request_row(request) | {"state": str(RequestState.ACCEPTED)}):
             return self._again(connection, request)
-        open_now[request.sender] = open_now.get(request.sender, 0) + 1
+        account = account_of(request.sender)
+        open_now[account] = open_now.get(account, 0) + 1
         return Acceptance.ACCEPTED
 
     def refuse(self, request: Request, reason: str, *, next: str = "") -> Acceptance:
@@ -108,6 +111,7 @@ class Requests:
     def _again(self, connection: Connection, request: Request) -> Acceptance:
         held = connection.execute(select(_c.body_sha256).where(_c.id == request.id)).scalar_one()
         if held == request.body_sha256:
+            add_reply_queue(connection, request)
             return Acceptance.SAME
         words = {"reason": f"another request with the id {request.id} already exists", "next": _TAKEN}
         name = f"other.{request.body_sha256[:16]}"
@@ -232,7 +236,11 @@ class Requests:
                 return False
             drop_progress(connection, record.id)
             run = connection.execute(select(_c.run).where(_c.id == record.id, _c.folder.is_not(None))).scalar()
-            insert_new(connection, messages, message_row(make_reply(record.request, outcome, run=run, at=at), send=send))
+            row = connection.execute(select(requests).where(_c.id == record.id)).one()
+            request = record_of(row).request  # its reply queue may be another by now
+            reply = make_reply(request, outcome, run=run, at=at)
+            insert_new(connection, messages, message_row(reply, send=send))
+            answer_the_others(connection, request, reply)
             return True
 
     def _change(self, id: str, values: Mapping[str, Any], *only: Any) -> None:
@@ -265,12 +273,16 @@ def _over(state: RequestState, outcome: Outcome, at: float) -> dict[str, Any]:
 
 
 def _open_by_sender(connection: Connection) -> dict[str, int]:
-    return {row[0]: int(row[1]) for row in connection.execute(select(_c.sender, func.count()).where(_IS_OPEN).group_by(_c.sender))}
+    found: dict[str, int] = {}
+    for sender, count in connection.execute(select(_c.sender, func.count()).where(_IS_OPEN).group_by(_c.sender)):
+        found[account_of(sender)] = found.get(account_of(sender), 0) + int(count)
+    return found
 
 
 def _no_room(request: Request, open_now: Mapping[str, int], quota: int | None, most: int | None) -> str:
     if most is not None and sum(open_now.values()) >= most:
         return f"the queue is full: {most} requests are open already"
-    if quota is not None and open_now.get(request.sender, 0) >= quota:
-        return f"{request.sender} already has {quota} open requests, the most that one sender may have"
+    account = account_of(request.sender)
+    if quota is not None and open_now.get(account, 0) >= quota:
+        return f"{account} already has {quota} open requests, the most that one sender may have"
     return ""
