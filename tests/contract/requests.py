@@ -120,6 +120,24 @@ class RequestsContract:
         assert store.accept(request("a"), most=1) is Acceptance.SAME
         assert store.of("a").state is RequestState.ACCEPTED
 
+    def test_secrets_of_a_request_are_kept_no_longer_than_its_run_needs_them(self, store: Requests) -> None:
+        asked = request(
+            inputs=(RequestInput(name="Image", url="https://files.lab/a.png?sig=hush"),),
+            settings={"api_token": "hush", "max_tokens": 9, "Tokenizer": "a"},
+        )
+        kept = {"api_token": "(not kept)", "max_tokens": 9, "Tokenizer": "a"}
+        store.accept(asked)
+        assert store.of("r1").request == asked, "its run is still to be made"
+        store.set_run("r1", run="run-1", folder="/runs/run-1", at=NOW)
+        held = store.of("r1").request
+        assert ([one.url for one in held.inputs], held.settings) == (["https://files.lab/a.png?…"], kept)
+        assert store.accept(asked) is Acceptance.SAME, "the message is known by its hash"
+
+        store.refuse(replace(asked, id="r2"), "setting 'api_token': unknown")
+        store.accept(replace(asked, id="r3"))
+        store.settle(store.of("r3"), DONE, at=NOW)
+        assert "hush" not in str([store.of(id) for id in ("r1", "r2", "r3")])
+
     # ── its course ────────────────────────────────────────────────────────────
 
     def test_the_urgent_go_first_and_then_who_came_first(self, store: Requests) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from onward.errors import NotFound
+from onward.model.requests.request import RequestInput
 from onward.operations.tracker_access.backup import backup
 from onward.operations.tracker_access.location import tracker_location
+from onward.tracker.requests.schema import requests
 from onward.tracker.requests.store import Requests
 from onward.tracker.store import Tracker
 from tests.contract.requests import RequestsContract, request, store  # noqa: F401
@@ -28,6 +31,25 @@ def test_the_file_and_its_log_are_their_owners_alone(requests_place: Path, store
     modes = {path.name: oct(path.stat().st_mode & 0o777) for path in requests_place.parent.iterdir() if path.suffix != ".lock"}
     assert len(modes) == 3
     assert set(modes.values()) == {"0o600"}
+
+
+def test_no_secret_is_left_in_the_file_when_the_run_has_it(requests_place: Path) -> None:
+    made = Requests.open(requests_place)
+    made.accept(
+        request(inputs=(RequestInput(name="Image", url="https://files.lab/a.png?sig=hush-hush"),), settings={"api_token": "hush-hush"})
+    )
+    assert any(b"hush-hush" in path.read_bytes() for path in requests_place.parent.iterdir())
+    made.set_run("r1", run="run-1", folder="/runs/run-1", at=1.0)
+    made.close()
+    assert not any(b"hush-hush" in path.read_bytes() for path in requests_place.parent.iterdir())
+
+
+def test_what_an_older_version_kept_is_forgotten(requests_place: Path, store: Requests) -> None:  # noqa: F811
+    store.accept(request(inputs=(RequestInput(name="Image", url="https://files.lab/a.png?sig=hush"),)))
+    with store.database.writing() as connection:
+        connection.execute(update(requests).values(folder="/runs/run-1", state="submitted"))
+    store.tidy(now=1.0)
+    assert store.of("r1").request.inputs[0].url == "https://files.lab/a.png?…"
 
 
 def test_where_no_gateway_ever_ran_nothing_is_made_by_looking(requests_place: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onward.errors import Conflict
 from onward.gateway.rabbitmq.queues import DEAD
@@ -25,7 +25,7 @@ async def take_lease(connection: AbstractConnection, *, store: str, words: str) 
     """Held until the connection ends; without it the connection ends. `words`: where the store is. Conflict: another store has it."""
     from aio_pika.exceptions import ChannelClosed
 
-    arguments = {"x-expires": _UNUSED, "x-dead-letter-exchange": DEAD, "x-dead-letter-routing-key": f"store.{store}"}
+    arguments: dict[str, Any] = {"x-expires": _UNUSED, "x-dead-letter-exchange": DEAD, "x-dead-letter-routing-key": f"store.{store}"}
     channel = await connection.channel()
     try:
         queue = await channel.declare_queue(LEASE, durable=True, auto_delete=True, arguments=arguments)

@@ -181,4 +181,4 @@ class RequestService:
                 log.warning("cannot tend runs: %s", error)
         if now - self._tidied >= _TIDY_EVERY:
             self._tidied = now
-            self._parts.requests.outbox.forget(now=now)
+            self._parts.requests.tidy(now=now)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sqlite3
 from pathlib import Path
 
-from sqlalchemy import insert, inspect, select
+from sqlalchemy import event, insert, inspect, select
 
 from onward.errors import NotFound, StorageError
 from onward.tracker.db.database import Database, check_local, open_address, open_file
@@ -39,7 +40,14 @@ def _file(path: Path, *, create: bool) -> Database:
     with contextlib.suppress(OSError):  # whoever opens it says what is wrong
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # a key is in it: its owner's alone, and its log's too
-    return open_file(path)
+    database = open_file(path)
+    event.listen(database.engine, "connect", _overwrite_what_is_deleted)
+    return database
+
+
+def _overwrite_what_is_deleted(connection: sqlite3.Connection, _: object) -> None:
+    """Secrets of requests are taken out again: not only of the table, but of the file."""
+    connection.execute("PRAGMA secure_delete = ON")
 
 
 def _make(database: Database) -> None:

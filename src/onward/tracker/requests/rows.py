@@ -6,7 +6,7 @@ import json
 from importlib import import_module
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table
+from sqlalchemy import Connection, Row, Table, select, update
 
 from onward.model.requests.outcome import Outcome
 from onward.model.requests.request import (
@@ -19,7 +19,9 @@ from onward.model.requests.request import (
     request_from_json,
     request_to_json,
 )
+from onward.model.requests.secrets import redacted
 from onward.model.storable_text import clean
+from onward.tracker.requests.schema import requests
 
 _PLAIN = ("id", "protocol", "deadline", "priority", "reply_to", "correlation_id", "body_sha256", "received", "sender", "recipe")
 _SAME = ("number", "run", "folder", "ending_by", "ending_at", "tries", "due", "words", "progress_at", "submitted", "settled")
@@ -44,6 +46,15 @@ def record_of(row: Row[Any]) -> RequestRecord:
         outcome=Outcome.from_json(json.loads(held["outcome"])) if held["outcome"] else None,
         **{name: held[name] for name in _SAME},
     )
+
+
+def forget_secrets(connection: Connection, id: str) -> None:
+    """Once its run has them, or it gets none."""
+    row = connection.execute(select(requests).where(requests.c.id == id)).one()
+    kept = redacted(record_of(row).request)
+    content = json.dumps(request_to_json(kept))
+    if content != row.content:
+        connection.execute(update(requests).where(requests.c.id == id).values(content=content))
 
 
 def message_row(message: Outgoing, *, send: bool = True) -> dict[str, Any]:

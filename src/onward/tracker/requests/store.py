@@ -35,12 +35,13 @@ from onward.model.requests.request import (
     make_outgoing,
     make_reply,
 )
+from onward.model.requests.secrets import redacted
 from onward.model.storable_text import clean
 from onward.tracker.db.database import Database
 from onward.tracker.requests.open_store import open_store
 from onward.tracker.requests.outbox import Outbox, drop_progress
 from onward.tracker.requests.reply_queues import add_reply_queue, answer_the_others
-from onward.tracker.requests.rows import insert_new, message_row, record_of, request_row
+from onward.tracker.requests.rows import forget_secrets, insert_new, message_row, record_of, request_row
 from onward.tracker.requests.schema import messages, requests
 
 _c = requests.c
@@ -103,7 +104,7 @@ class Requests:
     def _refuse(self, connection: Connection, request: Request, reason: str, next: str) -> Acceptance:
         outcome = refusal(reason, next=next)
         values = _over(RequestState.REFUSED, outcome, request.received)
-        if not insert_new(connection, requests, request_row(request) | values):
+        if not insert_new(connection, requests, request_row(redacted(request)) | values):
             return self._again(connection, request)
         insert_new(connection, messages, message_row(make_reply(request, outcome, run=None, at=request.received)))
         return Acceptance.ACCEPTED
@@ -203,7 +204,9 @@ class Requests:
     def set_run(self, id: str, *, run: str, folder: str, at: float) -> None:
         """The run it has: not always the one that was planned here, since another gateway may have made one first."""
         values = {"state": str(RequestState.SUBMITTED), "run": run, "folder": folder, "submitted": at, "words": ""}
-        self._change(id, values, _c.state == str(RequestState.ACCEPTED))
+        with self.database.writing() as connection:
+            connection.execute(update(requests).where(_c.id == id, _c.state == str(RequestState.ACCEPTED)).values(**values))
+            forget_secrets(connection, id)
 
     def has_run_under(self, root: str) -> bool:
         """Whether any request ever had its run in this folder."""
@@ -241,11 +244,28 @@ class Requests:
             reply = make_reply(request, outcome, run=run, at=at)
             insert_new(connection, messages, message_row(reply, send=send))
             answer_the_others(connection, request, reply)
+            forget_secrets(connection, record.id)
             return True
 
     def _change(self, id: str, values: Mapping[str, Any], *only: Any) -> None:
         with self.database.writing() as connection:
             connection.execute(update(requests).where(_c.id == id, *only).values(**values))
+
+    def tidy(self, *, now: float) -> None:
+        """What need not be kept: words by the way, and secrets that an older version left here."""
+        self.outbox.forget(now=now)
+        with self.database.writing() as connection:
+            for id in connection.execute(
+                select(_c.id).where(
+                    _c.folder.is_not(None) | _c.settled.is_not(None),
+                    _c.content.contains("?"),
+                    ~_c.content.contains("?\\u2026", autoescape=True),
+                )
+            ).all():
+                forget_secrets(connection, id[0])
+        if self.database.is_file:
+            with self.database.engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
 
     # ── addresses of results ──────────────────────────────────────────────────
 
