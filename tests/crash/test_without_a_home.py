@@ -12,45 +12,59 @@ from pathlib import Path
 import pytest
 
 from tests.crash.conftest import wait_for_the_keeper
+from tests.everyones_python import make_python
 
 NOBODY = 65534  # has no home; where these tests are not run by root, they act as whoever runs them
 
 
+BECOME = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
 class User:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: Path) -> None:
         self.folder = folder
+        self.python = python
         self.variables = {"PATH": "/usr/bin:/bin", "TMPDIR": str(folder), "HOME": str(folder / "closed" / "home")}
-        self.become = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
 
     def onward(self, *argv: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
         env = {**self.variables, **variables}
-        command = [sys.executable, "-m", "onward", *argv]
+        command = [str(self.python), "-m", "onward", *argv]
         return subprocess.run(  # type: ignore[call-overload, no-any-return]
-            command, cwd=cwd or self.folder, env=env, capture_output=True, text=True, timeout=120, check=False, **self.become
+            command, cwd=cwd or self.folder, env=env, capture_output=True, text=True, timeout=120, check=False, **BECOME
         )
 
-    def python_can_run(self) -> bool:
-        command = [sys.executable, "-c", "import onward"]
-        try:
-            done = subprocess.run(command, cwd="/", capture_output=True, check=False, **self.become)  # type: ignore[call-overload]
-        except PermissionError:  # of Python itself
-            return False
-        return not done.returncode
+
+def can_run(python: Path) -> bool:
+    """Whether that user may, and has Onward in it."""
+    try:
+        done = subprocess.run([python, "-c", "import onward"], cwd="/", capture_output=True, check=False, **BECOME)  # type: ignore[call-overload]
+    except PermissionError:  # of Python itself
+        return False
+    return not done.returncode
+
+
+@pytest.fixture(scope="module")
+def python() -> Iterator[Path]:
+    """The tests' own, or a copy, where that lies in a folder that is closed to others."""
+    if can_run(Path(sys.executable)):
+        yield Path(sys.executable)
+        return
+    with tempfile.TemporaryDirectory(prefix="onward-python-") as folder:
+        copied = make_python(Path(folder))
+        assert can_run(copied)
+        yield copied
 
 
 @pytest.fixture
-def nobody() -> Iterator[User]:
+def nobody(python: Path) -> Iterator[User]:
     with tempfile.TemporaryDirectory(prefix="onward-nobody-", ignore_cleanup_errors=True) as made:  # pytest's own are closed to others
         folder = Path(made)
         folder.chmod(0o755)
-        user = User(folder)
         (folder / "closed").mkdir(mode=0o555)
         (folder / "open").mkdir()
-        if user.become:
+        if BECOME:
             os.chown(folder / "open", NOBODY, NOBODY)
-        if not user.python_can_run():
-            pytest.skip(f"user {NOBODY} may not run {sys.executable}")
-        yield user
+        yield User(folder, python)
         wait_for_the_keeper(folder / "open" / "state")
 
 
