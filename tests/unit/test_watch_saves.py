@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -156,3 +158,34 @@ def test_a_save_that_a_kill_cuts_short_is_refused_and_the_one_before_stays(
     simulation.save(gap=20.0, upto=1)
     simulation.look(closed=True)
     assert sorted(simulation.published) == [100, 200, 300] and len(simulation.refused) == 1
+
+
+def test_of_saves_that_replace_each_other_too_fast_to_rest_one_that_is_whole_is_taken_after_a_while(tmp_path: Path) -> None:
+    moment = [0.0]
+    watcher = SaveWatcher(tmp_path, timer=lambda: moment[0])
+
+    def taken(name: str, content: bytes, *, at: float, age: float = 0.5) -> list[int | None]:
+        for path in tmp_path.iterdir():
+            path.unlink()
+        (tmp_path / name).write_bytes(content)
+        moment[0] = at
+        found = watcher.ready(now=(tmp_path / name).stat().st_mtime + age)
+        for candidate in found:
+            watcher.done_with(candidate)
+        return [candidate.step for candidate in found]
+
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("state", "of this step")
+    assert [taken(f"step={step}.ckpt", whole.getvalue(), at=float(step)) for step in range(1, 10)] == [[]] * 9
+    assert taken("step=10.ckpt", whole.getvalue()[:-10], at=10.0) == [], "it is not whole"
+    assert taken("step=11.h5", b"no format tells", at=11.0) == []
+    assert taken("step=12.ckpt", whole.getvalue(), at=12.0) == [12]
+    assert taken("step=13.ckpt", whole.getvalue(), at=13.0) == [], "there was one just now"
+    assert taken("step=14.ckpt", whole.getvalue(), at=14.0, age=3.0) == [14]
+    assert taken("step=24.ckpt", whole.getvalue(), at=24.0) == [24]
+    with (tmp_path / "step=40.ckpt").open("wb") as file:
+        file.write(whole.getvalue())
+        file.flush()
+        moment[0] = 40.0
+        assert watcher.ready(now=os.stat(file.fileno()).st_mtime + 0.5) == [], "it is open"

@@ -33,6 +33,7 @@ class SaveObservation:
     busy: Callable[[], str]  # a file that is open, or cut off: asked last, since it costs most
     killed: bool = False  # the training has gone, but not by itself: it may have been in the middle of this save
     proven: Callable[[], bool] = lambda: False  # each file's format says that it is whole
+    overdue: bool = False  # nothing was complete for a while: one that is proven is not waited for, the next save may replace it
 
 
 def numbered(sight: SaveObservation, kinds: Counter[str], habits: SavePattern, *, newer: bool, rewritten: bool) -> Completeness:
@@ -94,7 +95,7 @@ def _if_still(sight: SaveObservation, quiet: float, habits: SavePattern) -> Comp
     all_there = quiet < habits.unsure_quiet
     if sight.killed and sight.age < quiet and not (all_there and sight.proven()):
         return _no(sight, "the training was killed or failed while it was being written, or right after")
-    if not sight.closed and sight.age < quiet:
+    if not sight.closed and sight.age < quiet and not (sight.overdue and quiet <= habits.base and sight.proven()):
         return _WAIT
     busy = sight.busy()
     return _no(sight, f"{busy} is not complete") if busy else _READY

@@ -45,7 +45,9 @@ def _zip_without_end(path: Path) -> bool:
         size = file.seek(0, os.SEEK_END)
         for tail in (_END_SIZE, _END_SIZE + _LONGEST_COMMENT):
             file.seek(max(0, size - tail))
-            if _ZIP_END in file.read():
+            end = file.read()
+            at = end.rfind(_ZIP_END)
+            if at >= 0 and len(end) >= at + _END_SIZE + int.from_bytes(end[at + _END_SIZE - 2 : at + _END_SIZE], "little"):
                 return False
     return True
 

@@ -33,6 +33,7 @@ from onward.checkpoints.watching.unnumbered_files import UnnumberedFiles
 __all__ = ["Candidate", "SaveWatcher"]
 
 _SHARE_OF_TIME = 0.05  # that looking may take
+_OVERDUE = 10.0  # seconds without a complete checkpoint: saves may follow each other so fast that none of them ever rests
 _SETTLED = 60.0  # seconds: old checkpoints that have been dealt with are looked into again after this
 
 
@@ -55,6 +56,7 @@ class SaveWatcher:
         self._committed: set[Fingerprint] = set()
         self._settled: dict[int, tuple[str, ...]] = {}
         self._full_look_at = -math.inf
+        self._done_at = timer()
         self._open: frozenset[str] = frozenset()  # when it was last asked, while the training was there
         self.rest = 0.0  # seconds until the next look, so that looking takes little of the time
         self.incomplete: list[tuple[int | None, str]] = []  # of the last look, the training gone: step, and what is missing
@@ -104,6 +106,7 @@ class SaveWatcher:
 
     def done_with(self, candidate: Candidate) -> None:
         """It has been published, or skipped for newer ones."""
+        self._done_at = self._timer()
         if candidate.made_by == "sdk":
             self._committed.add(candidate.fingerprint)
             return
@@ -240,6 +243,7 @@ class SaveWatcher:
             busy=lambda: look.busy(own),
             killed=look.killed,
             proven=lambda: look.proven(own),
+            overdue=self._timer() - self._done_at >= _OVERDUE,
         )
 
     def _is_yes(self, answer: Completeness, step: int | None) -> bool:
