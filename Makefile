@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-gateway web test system check unit cluster scale beds beds-down bench clean
+.PHONY: help demo demo-gateway web test system check unit cluster scale public-scripts beds beds-down bench clean
 
 # The Python that also other users of this machine can run: the test bed submits as an ordinary user.
 PYTHON ?= $(shell bin=/usr/bin/python3; $$bin -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || bin=python3; echo $$bin)
@@ -17,6 +17,7 @@ help:
 	@echo "make test       everything that must hold: lint, types, rooms, unit, crash and cluster tests"
 	@echo "make beds       bring up a real Slurm, Grid Engine and login node for the tests (Debian, root); make beds-down ends them"
 	@echo "make scale      nightly: real checkpoints of SCALE_GB (20) on slow, small and full file systems, on four nodes (Debian, root)"
+	@echo "make public-scripts   nightly: scripts of public examples' shapes, with their frameworks, through 30-second legs and a kill -9"
 	@echo "make bench      measure, against peers and limits"
 
 # ── the virtual environment ───────────────────────────────────────────────────
@@ -57,6 +58,9 @@ cluster: $(READY) beds
 
 scale: $(READY)
 	$(RUN)/pytest -q -s tests/scale
+
+public-scripts: $(READY)
+	@scripts/public-scripts
 
 # ── the test beds ─────────────────────────────────────────────────────────────
 beds:

@@ -1,0 +1,1 @@
+"""Scripts of the shapes that people have already, run as they are."""

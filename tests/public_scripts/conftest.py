@@ -1,0 +1,3 @@
+from tests.crash.conftest import machine
+
+__all__ = ["machine"]
