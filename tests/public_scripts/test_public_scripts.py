@@ -99,7 +99,8 @@ def test_a_public_script_comes_through_time_limits_and_a_kill(case: Case, machin
     print(f"\n{case.script}: {case.lines} lines, {len(ends)} legs ({', '.join(ends)}), {case.word}s begun again after each: {redone}")
     assert max(redone) <= case.redone
     assert all(after[0] > before[0] for before, after in pairwise([leg for leg in worked if leg])), "each leg goes on"
-    assert set().union(*worked) >= set(range(worked[0][0], worked[0][0] + total)), "none is left out"
+    if case.every == 1:  # a progress bar does not show each
+        assert set().union(*worked) >= set(range(worked[0][0], worked[0][0] + total)), "none is left out"
     for leg, seen in zip(shown["legs"], worked, strict=False):
         if leg["resumed_step"] is not None and case.word == "epoch" and case.every:
             assert seen[0] == leg["resumed_step"] + 1, "what it says of the leg is what the leg did"
@@ -107,7 +108,7 @@ def test_a_public_script_comes_through_time_limits_and_a_kill(case: Case, machin
     assert (shown["checkpoints"] or shown["own_files"]) and shown["risk"] is None
     if case.metric:
         charted = steps_on_the_page(case, run, tmp_path / "server")
-        assert charted == sorted(set(charted)) and shown["progress"]["step"] == charted[-1]
+        assert charted == sorted(set(charted)) and shown["progress"]["step"] >= charted[-1]
         if case.every:
             assert charted == list(range(case.every, total + 1, case.every))
 
