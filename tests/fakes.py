@@ -110,6 +110,10 @@ class FakeScheduler:
         self._answer()
         return [job for job, fake in self.jobs.items() if fake.status.name == name]
 
+    def live(self) -> Mapping[JobId, JobStatus]:
+        self._answer()
+        return {job: status for job in self.jobs if (status := self._now(job)).state.live}
+
     def status(self, jobs: Collection[JobId]) -> Mapping[JobId, JobStatus]:
         self._answer()
         return {job: self._now(job) for job in jobs if job in self.jobs}

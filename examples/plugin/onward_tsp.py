@@ -89,6 +89,9 @@ class TaskSpooler:
         known = self.status([token for token, note in ours.items() if note[1:] == [name]])
         return sorted(known, key=lambda token: float(ours[token][0]))
 
+    def live(self) -> Mapping[JobId, JobStatus]:
+        return self.status([line.token for line in self._listed() if line.state != "finished"])
+
     def status(self, jobs: Collection[JobId]) -> Mapping[JobId, JobStatus]:
         if not jobs:
             return {}

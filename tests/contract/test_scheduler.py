@@ -16,7 +16,7 @@ from onward.errors import InvalidInput, SubmitRefused
 from onward.model.job import JobId, JobState
 from onward.model.spec import Resources
 from onward.planning.capacity import what_could_start
-from onward.schedulers.base import Scheduler, end_time_of, grace_of, requeues, snapshot_of
+from onward.schedulers.base import Scheduler, end_time_of, grace_of, live_jobs_of, requeues, snapshot_of
 from tests.benches import Bench, FakeBench, GridEngineBench, LocalBench, Plan, SlurmBench
 
 DONE = Plan()
@@ -64,6 +64,21 @@ class SchedulerContract:
         jobs = [bench.scheduler.submit(script, name=f"many-{number}") for number in range(8)]
         answer = bench.scheduler.status([*jobs, JobId("99999999")])
         assert {job: status.name for job, status in answer.items()} == {job: f"many-{number}" for number, job in enumerate(jobs)}
+
+    def test_what_waits_or_runs_is_listed_and_nothing_that_has_ended(self, bench: Bench) -> None:
+        if not callable(getattr(bench.scheduler, "live", None)):
+            pytest.skip("this scheduler cannot list its jobs")
+        over = bench.scheduler.submit(bench.script(DONE), name="over")
+        bench.wait_for(over, JobState.FINISHED)
+        first = bench.scheduler.submit(bench.script(LONG), name="runs")
+        second = bench.scheduler.submit(bench.script(LONG), name="waits", after=first)
+        bench.wait_for(first, JobState.RUNNING)
+        listed = live_jobs_of(bench.scheduler)
+        assert over not in listed
+        assert {job: (listed[job].name, listed[job].state) for job in (first, second)} == {
+            first: ("runs", JobState.RUNNING),
+            second: ("waits", JobState.HELD),
+        }
 
     # ── finding jobs by name ──────────────────────────────────────────────────
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from onward.schedulers.local.scheduler import LocalScheduler
 from tests.crash.conftest import LocalRun, Machine
 from tests.crash.test_faults_on_one_machine import alive, counting, steps_printed
 
@@ -161,6 +163,49 @@ def test_a_run_outlives_a_fault_of_its_storage(machine: Machine, disk: Disk, pha
     assert shown["state"] == "finished", shown
     assert not lost
     assert newest == steps - 1, "the last state of the training is stored"
+
+
+# ── full from the first job on ────────────────────────────────────────────────
+
+
+def unended_jobs(machine: Machine) -> list[str]:
+    """Of the local queue, by name without token."""
+    jobs = LocalScheduler(Path(machine.environment["ONWARD_STATE_DIR"], f"local-{socket.gethostname()}")).live()
+    return sorted(status.name.rpartition(".")[0] for status in jobs.values())
+
+
+def wait_until(machine: Machine, jobs: list[str]) -> None:
+    give_up = time.monotonic() + 60
+    while unended_jobs(machine) != jobs:
+        assert time.monotonic() < give_up, unended_jobs(machine)
+        time.sleep(0.1)
+
+
+def test_jobs_that_a_full_disk_kept_from_being_recorded_are_cancelled_too(machine: Machine, disk: Disk) -> None:
+    machine.environment["ONWARD_ROOT"] = str(disk.path / "runs")
+    run = machine.submit(counting(), "--time", "2:00")
+    with disk.full():
+        wait_until(machine, ["train.1", "train.2"])
+        assert "train.2" not in "".join(path.read_text() for path in (run.folder / "journal").iterdir()), "the disk took it"
+        assert f"the disk of {disk.path / 'runs'} is full" in machine.onward("show", run.id).stdout
+        output = machine.onward("cancel", run.id, check=False)
+        assert output.returncode and "the jobs of train are cancelled, but the disk" in output.stderr
+        wait_until(machine, [])
+
+
+def test_a_job_that_a_full_disk_kept_from_being_recorded_is_not_queued_again(machine: Machine, disk: Disk) -> None:
+    machine.environment["ONWARD_ROOT"] = str(disk.path / "runs")
+    run = machine.submit(counting(steps=5), "--time", "2:00")
+    with disk.full():
+        wait_until(machine, ["train.1", "train.2"])
+        give_up = time.monotonic() + 90
+        while "is full" not in (output := machine.onward("tend", check=False).stderr):  # it leaves alone what was written a moment ago
+            assert time.monotonic() < give_up, output
+            time.sleep(1)
+        assert f"the disk of {disk.path / 'runs'} is full, so what was found about train" in output
+        assert unended_jobs(machine) == ["train.1", "train.2"]
+    assert run.until_over()["state"] == "finished"
+    wait_until(machine, [])
 
 
 # ── full over the very end ────────────────────────────────────────────────────

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from onward.errors import InvalidInput, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
+from onward.errors import InvalidInput, NotOffered, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.spec import Cluster, Resources
-from onward.schedulers.base import advice_of, capabilities_of, end_time_of, grace_of, requeues, why_of
+from onward.schedulers.base import advice_of, capabilities_of, end_time_of, grace_of, live_jobs_of, requeues, why_of
 from onward.schedulers.gridengine.output_parsing import (
     parse_accounting,
     parse_error_reasons,
@@ -338,6 +338,18 @@ def test_a_job_is_found_by_exactly_its_name_in_the_queue_and_in_accounting(progr
     assert GridEngineScheduler().find("x") == []
 
 
+def test_the_queue_alone_lists_what_is_there(programs: Programs) -> None:
+    programs.answer("qstat", QSTAT)
+    assert "12" in live_jobs_of(GridEngineScheduler())
+
+
+def test_a_host_that_may_not_ask_cannot_list_jobs_and_says_so(programs: Programs) -> None:
+    programs.answer("qstat", "", err='denied: host "e3" is neither submit nor admin host', code=1)
+    with pytest.raises(NotOffered, match="neither submit nor admin host"):
+        GridEngineScheduler().live()
+    assert live_jobs_of(GridEngineScheduler()) == {}
+
+
 def test_a_qmaster_that_does_not_answer_is_no_word_about_jobs(programs: Programs, script: Path) -> None:
     for name in ("qstat", "qsub", "qdel", "qconf"):
         programs.answer(name, "", err=DOWN, code=1)
@@ -345,6 +357,7 @@ def test_a_qmaster_that_does_not_answer_is_no_word_about_jobs(programs: Programs
     for ask in (
         lambda: scheduler.status([JobId("1")]),
         lambda: scheduler.find("x"),
+        scheduler.live,
         lambda: scheduler.cancel([JobId("1")]),
         scheduler.check,
     ):

@@ -12,7 +12,7 @@ import pytest
 from onward.errors import InvalidInput, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model.job import JobId, JobState
 from onward.model.spec import Resources
-from onward.schedulers.base import end_time_of, grace_of
+from onward.schedulers.base import end_time_of, grace_of, live_jobs_of
 from onward.schedulers.command import Answer
 from onward.schedulers.slurm.job_states import parse_state
 from onward.schedulers.slurm.scheduler import SlurmScheduler
@@ -128,6 +128,14 @@ def test_a_job_that_its_owner_cancelled_names_nobody_else(programs: Programs) ->
     programs.answer("squeue", CANCELLED)
     programs.answer("sacct", f"7|a.1.x|CANCELLED by {os.getuid()}|0:0|None assigned|1|Unknown|2")
     assert SlurmScheduler().status([JobId("7")])[JobId("7")].cancelled_by == ""
+
+
+def test_the_controller_lists_what_is_there_in_one_call(programs: Programs) -> None:
+    programs.answer("squeue", CANCELLED)
+    assert live_jobs_of(SlurmScheduler()) == {}
+    programs.answer("squeue", err="slurm_load_jobs error: Socket timed out", code=1)
+    with pytest.raises(SchedulerUnavailable):
+        live_jobs_of(SlurmScheduler())
 
 
 def test_without_an_answer_of_accounting_nobody_else_is_taken_for_the_one_who_cancelled(programs: Programs) -> None:

@@ -63,6 +63,9 @@ class Allocation:
     restarted: bool = False  # the scheduler has started this very job before
 
 
-def job_name(run_name: str, leg: int, token: str) -> str:
-    """`<run-name>.<leg>.<token>`: enough to find the job again, whatever happened to the answer."""
-    return f"{run_name}.{leg}.{token}"
+def job_name(run_name: str, leg: int, *, run: str, token: str) -> str:
+    """`<run-name>.<leg>.<run>-<token>`: enough to find the job again, whatever happened to the answer, and whoever queued it.
+
+    `run`: its id, since many runs may have one name. `token`: of this one submission.
+    """
+    return f"{run_name}.{leg}.{run}-{token}"

@@ -51,6 +51,7 @@ class Submission:
     gone: bool = False
     gone_by: str = ""  # another user than the owner cancelled its job
     refused: str = ""
+    unrecorded: bool = False  # no journal names its job, which the scheduler lists
     limited: str = ""  # why there is no job yet: the scheduler's words about its limit on the number of jobs
 
     @property
@@ -88,10 +89,14 @@ class Leg:
         return current.job if current else None
 
     @property
+    def standing(self) -> list[Submission]:
+        """Those that were not withdrawn, refused or lost, the newest first. One without a place in the queue comes last."""
+        return sorted((s for s in self.submissions.values() if s.stands), key=lambda s: (not s.limited, s.at, s.name), reverse=True)
+
+    @property
     def submission(self) -> Submission | None:
-        """The asking that stands: the newest that was not withdrawn, refused or lost. One without a place in the queue comes last."""
-        standing = (s for s in self.submissions.values() if s.stands)
-        return max(standing, key=lambda s: (not s.limited, s.at, s.name), default=None)
+        """The asking that stands."""
+        return next(iter(self.standing), None)
 
     @property
     def last_published(self) -> int | None:

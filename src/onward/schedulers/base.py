@@ -14,6 +14,8 @@ from typing import Protocol, cast
 from onward.errors import NotOffered, SchedulerError
 from onward.model.cluster import ClusterSnapshot
 from onward.model.job import Allocation, JobId, JobStatus
+from onward.model.policy.unrecorded_jobs import note_unrecorded
+from onward.model.run import Run
 from onward.model.spec import Resources
 
 
@@ -86,6 +88,29 @@ def snapshot_of(scheduler: object) -> ClusterSnapshot:
             hint="its adapter would need a method `snapshot`: onward help add-a-scheduler",
         )
     return taken
+
+
+def live_jobs_of(scheduler: object) -> Mapping[JobId, JobStatus]:
+    """All jobs of this user's that wait or run, in one call. None of them where the scheduler's adapter cannot tell: then only jobs
+    that journals name are known."""
+    ask = getattr(scheduler, "live", None)
+    try:
+        return dict(ask()) if callable(ask) else {}
+    except NotOffered:
+        return {}
+
+
+def ask_about(scheduler: Scheduler, runs: Collection[Run]) -> Mapping[JobId, JobStatus]:
+    """What is known of the jobs of these runs' open legs, whatever their number: in one call, and in one more if some have ended.
+
+    Jobs that no journal names are put into their runs.
+    """
+    live = live_jobs_of(scheduler) if runs else {}
+    note_unrecorded(runs, live)
+    wanted = {JobId(leg.job) for run in runs for leg in run.legs.values() if leg.job and leg.end is None}
+    known = {job: live[job] for job in wanted & live.keys()}
+    missing = wanted - known.keys()
+    return {**known, **scheduler.status(missing)} if missing else known
 
 
 def end_time_of(scheduler: object, job: JobId) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from onward.errors import SubmitLimitReached
@@ -12,15 +11,17 @@ from onward.model.job import JobId, JobState
 from onward.model.policy.job_end import classify_end, deletion_noticed
 from onward.model.policy.lifecycle import Close, Continue, NothingToDo, decide
 from onward.model.policy.next_resources import excluded_nodes, wanted_mem
+from onward.model.policy.unrecorded_jobs import unrecorded_jobs
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.operations.context import OperationsContext
 from onward.operations.runs.home import ensure_home
 from onward.operations.runs.record import read_folder
+from onward.rundir.found_jobs import record_found
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
 from onward.rundir.progress import signs_of_life
 from onward.rundir.run_end import close_run, mark_over
-from onward.schedulers.base import Capabilities, capabilities_of
+from onward.schedulers.base import Capabilities, ask_about, capabilities_of
 from onward.supervisor.leg.handover import Handover, QueuedLegCancelled
 
 GRACE = 30.0  # seconds: whoever acted this lately may still be at it
@@ -31,15 +32,8 @@ def repair_run(context: OperationsContext, dir: RunDir) -> str | None:
     """The same for one run that somebody has asked about, without waiting whether others see to it."""
     ensure_home(context, dir)
     run = read_folder(dir)
-    answers = context.scheduler(run.spec.cluster).status(list(live_jobs([run])))
+    answers = ask_about(context.scheduler(run.spec.cluster), [run])
     return RunRepair(context=context, dir=dir, run=run, answers=answers, grace=0.0).mend()
-
-
-def live_jobs(runs: Iterable[Run]) -> Iterator[JobId]:
-    for run in runs:
-        for leg in run.legs.values():
-            if leg.job and leg.end is None:
-                yield JobId(leg.job)
 
 
 @dataclass(kw_only=True)
@@ -61,10 +55,14 @@ class RunRepair:
         return self._journal
 
     def mend(self) -> str | None:
-        run = self.run
-        pending = self._pending()
         if self.too_fresh():
             return None
+        found = record_found(self.run, self.journal) if any(unrecorded_jobs(self.run)) else ""
+        return "; ".join(words for words in (found, self._act()) if words) or None
+
+    def _act(self) -> str | None:
+        run = self.run
+        pending = self._pending()
         if run.closed:  # whoever closed it died before the last stroke
             mark_over(self.dir, run.closed)
             self._handover().withdraw(run, from_leg=1, reason="the run is over")
@@ -195,7 +193,7 @@ class RunRepair:
 
     def _handover(self) -> Handover:
         scheduler = self.context.scheduler(self.run.spec.cluster)
-        return Handover(dir=self.dir, scheduler=scheduler, journal=self.journal, clock=self.context.clock, patience=5.0)
+        return Handover(dir=self.dir, scheduler=scheduler, journal=self.journal, clock=self.context.clock, patience=5.0, live=self.answers)
 
     def _now(self) -> float:
         return self.context.clock.now()

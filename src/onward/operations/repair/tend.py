@@ -19,12 +19,14 @@ from onward.model.run import Run
 from onward.operations.context import OperationsContext
 from onward.operations.pipelines.control import tend_pipelines
 from onward.operations.repair.killed_submits import sweep_killed_submits
-from onward.operations.repair.one_run import GRACE, RunRepair, live_jobs
+from onward.operations.repair.one_run import GRACE, RunRepair
 from onward.operations.runs.control import cancel
 from onward.operations.runs.home import HomeCheck
 from onward.operations.runs.record import in_plain_words, is_ours, read_folder, with_reasons
+from onward.operations.runs.unrecorded import unrecorded
 from onward.rundir.layout import RunDir
 from onward.rundir.run_end import is_over
+from onward.schedulers.base import ask_about
 
 
 class FolderSelection(Protocol):
@@ -85,7 +87,7 @@ def tend(context: OperationsContext, *, grace: float = GRACE, among: FolderSelec
         cluster = runs[0][1].spec.cluster
         try:
             scheduler = context.scheduler(cluster)
-            answers = scheduler.status(list(live_jobs(run for _, run in runs)))
+            answers = ask_about(scheduler, [run for _, run in runs])
         except OnwardError as error:
             done.unanswered = True
             done.problems.append(f"{name}: {error}; its state is unknown, so nothing was done")
@@ -94,7 +96,11 @@ def tend(context: OperationsContext, *, grace: float = GRACE, among: FolderSelec
         for dir, run in runs:
             try:
                 words = _mend(RunRepair(context=context, dir=dir, run=run, answers=answers, grace=grace))
-            except (OnwardError, OSError) as error:
+            except OSError as error:
+                left = f"what was found about {run.spec.name} ({run.spec.id}) is not recorded, and nothing was submitted for it"
+                done.problems.append(_in_words(error, dir, left))
+                continue
+            except OnwardError as error:
                 done.unanswered |= isinstance(error, SchedulerError) and error.transient
                 done.problems.append(f"{run.spec.name} ({run.spec.id}): {error}")
                 continue
@@ -106,6 +112,14 @@ def tend(context: OperationsContext, *, grace: float = GRACE, among: FolderSelec
     done.acted += acted
     done.problems += problems
     return done
+
+
+def _in_words(error: OSError, dir: RunDir, left: str) -> str:
+    try:
+        told = unrecorded(error, dir.root, left=left, again="onward tend")
+    except OSError:  # not a disk's
+        return f"{dir.path}: {error}"
+    return f"{told.message}; {told.hint}"
 
 
 def _mend(case: RunRepair) -> str | None:

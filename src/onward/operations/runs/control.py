@@ -12,6 +12,7 @@ from onward.model import events as ev
 from onward.model.job import JobId
 from onward.model.policy.lifecycle import Close, Continue, decide
 from onward.model.policy.next_resources import excluded_nodes, wanted_mem
+from onward.model.policy.unrecorded_jobs import note_unrecorded
 from onward.model.run import LegEnd, Run, RunState
 from onward.operations.context import OperationsContext
 from onward.operations.repair.one_run import repair_run
@@ -23,6 +24,7 @@ from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
 from onward.rundir.root.reopened_runs import mark_reopened
 from onward.rundir.run_end import ask_to_stop, close_run, mark_over, reopen_run
+from onward.schedulers.base import live_jobs_of
 from onward.supervisor.disk.salvage import journal_published
 from onward.supervisor.leg.handover import Handover
 
@@ -220,20 +222,31 @@ def _handover(context: OperationsContext, dir: RunDir, run: Run, journal: Journa
 
 
 def _live_jobs(context: OperationsContext, run: Run) -> list[JobId]:
-    """Every job of the run that the scheduler still has, and has as ours: also one that could not be taken back in time."""
+    """Every job of the run that the scheduler still has, and has as ours: also one that could not be taken back in time, or that no
+    journal names."""
+    scheduler = context.scheduler(run.spec.cluster)
+    note_unrecorded([run], live_jobs_of(scheduler))
     named = {JobId(s.job): s.name for leg in run.legs.values() for s in leg.submissions.values() if s.job}
-    answers = context.scheduler(run.spec.cluster).status(list(named))
+    answers = scheduler.status(list(named))
     return [job for job, status in answers.items() if status.state.live and status.name == named[job]]
 
 
 def _end_jobs(context: OperationsContext, run: Run) -> None:
     """End every live job of the run and write nothing: those that wait first, the last of them first, since each holds the next."""
+    ended: set[JobId] = set()
+    while jobs := [job for job in _in_order_of_end(context, run) if job not in ended]:  # a leg may just have queued another
+        for job in jobs:
+            context.scheduler(run.spec.cluster).cancel([job])
+        ended.update(jobs)
+
+
+def _in_order_of_end(context: OperationsContext, run: Run) -> list[JobId]:
     scheduler = context.scheduler(run.spec.cluster)
+    note_unrecorded([run], live_jobs_of(scheduler))
     legs = {s.name: leg for leg in run.legs.values() for s in leg.submissions.values()}
     asked = [s for leg in run.legs.values() for s in leg.submissions.values()]
     jobs = [JobId(s.job) for s in asked if s.job]
     for unheard in (s.name for s in asked if s.stands and not s.job):
         jobs += scheduler.find(unheard)
     live = [(legs[status.name], job) for job, status in scheduler.status(jobs).items() if status.state.live and status.name in legs]
-    for _, job in sorted(live, key=lambda one: (one[0].claimed is not None, -one[0].number)):
-        scheduler.cancel([job])
+    return [job for _, job in sorted(live, key=lambda one: (one[0].claimed is not None, -one[0].number))]

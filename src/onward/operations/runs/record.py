@@ -18,19 +18,21 @@ from onward.model.analysis.effort import effort, saved_step, work_at_risk
 from onward.model.analysis.eta import TrainingPace, estimate_eta
 from onward.model.analysis.why import NO_ANSWER, JobAnswers, next_action, no_job_since, status_of, why
 from onward.model.events import Missed
-from onward.model.job import JobId, JobState, JobStatus
+from onward.model.job import JobState, JobStatus
 from onward.model.policy.job_end import job_state
+from onward.model.policy.unrecorded_jobs import unrecorded_jobs
 from onward.model.quantity import duration_text
 from onward.model.run import Leg, Run, RunState
 from onward.model.spec import Cluster
 from onward.operations.context import OperationsContext
 from onward.operations.runs.event_file_step import event_file_step
+from onward.operations.runs.unrecorded import full_disk
 from onward.operations.runs.written_files import written_record
 from onward.rundir.home import copied_folder, home_elsewhere
 from onward.rundir.journal import broken_lines, read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.progress import Progress, first_step, leg_progress, signs_of_life
-from onward.schedulers.base import Scheduler, priority_of, why_of
+from onward.schedulers.base import Scheduler, ask_about, priority_of, why_of
 from onward.schedulers.slurm.wait_reasons import plain_reason
 
 SCHEMA = 1
@@ -50,6 +52,7 @@ class InspectedRun:
     at: float  # when it was looked at
     copy_of: Path | None = None  # the folder in which the run lives, if this is a copy
     priority: str = ""  # of the job that waits, where that was asked
+    storage: str = ""  # what is wrong with the disk of the run's folder, where that was looked at
 
     def status(self, leg: Leg) -> JobStatus | None:
         return status_of(leg, self.answers or {})
@@ -73,6 +76,7 @@ def is_ours(dir: RunDir) -> bool:
 
 def inspect_run(context: OperationsContext, dir: RunDir) -> InspectedRun:
     seen = replace(_ask(context, [(dir, read_folder(dir))])[0], copy_of=home_elsewhere(dir))
+    seen = replace(seen, storage="" if seen.run.closed else full_disk(dir.root))
     if seen.answers is None:
         return seen
     return replace(seen, answers=with_reasons(context.scheduler(seen.run.spec.cluster), [seen.run], seen.answers))
@@ -126,9 +130,8 @@ def _ask(context: OperationsContext, runs: list[tuple[RunDir, Run]]) -> list[Ins
     ours = [run for dir, run in runs if is_ours(dir) and not run.closed]
     answers: dict[str, JobAnswers | None] = {}
     for name, cluster in {run.spec.cluster.name: run.spec.cluster for run in ours}.items():
-        jobs = [JobId(leg.job) for run in ours if run.spec.cluster.name == name for leg in run.legs.values() if leg.job and not leg.end]
         try:
-            answers[name] = context.scheduler(cluster).status(jobs) if jobs else {}
+            answers[name] = ask_about(context.scheduler(cluster), [run for run in ours if run.spec.cluster.name == name])
         except OnwardError:
             answers[name] = None
     now = context.clock.now()
@@ -230,7 +233,11 @@ def reason(seen: InspectedRun) -> str:
         return f"this folder is a copy of {seen.copy_of}, the run's home"
     unheard = NO_ANSWER if is_ours(seen.dir) else f"its job belongs to {seen.run.spec.user}"
     said = why(seen.run, seen.answers, unheard=unheard, words=partial(in_plain_words, seen.run.spec.cluster))
+    if seen.storage:
+        return f"{said}; {seen.storage}: nothing about the run can be recorded"
     since = silent_since(seen)
+    for leg, entry in unrecorded_jobs(seen.run) if since is None else ():
+        said += f"; job {entry.job} of leg {leg.number} could not be recorded: is the disk of {seen.dir.root} full?"
     if since is None:
         return said
     return f"{said}; no news from the leg for {duration_text(seen.at - since)}: the storage of the run's folder may hang there, or be full"

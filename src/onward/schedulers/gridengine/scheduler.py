@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import InvalidInput, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
+from onward.errors import InvalidInput, NotOffered, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model.cluster import ClusterSnapshot
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
 from onward.model.spec import Resources
@@ -114,6 +114,12 @@ class GridEngineScheduler:
         queued = [status.id for status in self._qstat() if status.name == name]
         every = {*self._accounting.named(name), *queued}
         return sorted(every, key=int)
+
+    def live(self) -> Mapping[JobId, JobStatus]:
+        try:
+            return {status.id: status for status in self._qstat() if status.state.live}
+        except MayNotAsk as error:  # nor may it submit
+            raise NotOffered(f"this host cannot list jobs: {error.message}", hint=error.hint) from error
 
     def status(self, jobs: Collection[JobId]) -> Mapping[JobId, JobStatus]:
         """One qstat for all of them, one more if some are in the error state, and one look into accounting for those that have left.

@@ -108,6 +108,12 @@ class LocalScheduler:
             self._ensure_keeper()
             return [job for job, known in self._queue.listing(INCOMING, LIVE, ENDED).items() if known == name]
 
+    def live(self) -> Mapping[JobId, JobStatus]:
+        with self._answering():
+            unfinished = list(self._queue.unfinished())
+        answers = self.status(unfinished)
+        return {job: status for job, status in answers.items() if status.state.live}
+
     def status(self, jobs: Collection[JobId]) -> Mapping[JobId, JobStatus]:
         with self._answering():
             self._ensure_keeper()

@@ -131,6 +131,9 @@ class SlurmScheduler:
             rows = self._sacct(["--name", name, "-S", "now-14days", "-u", getpass.getuser()])
         return [status.id for status in sorted(rows, key=lambda s: int(s.id)) if status.name == name]
 
+    def live(self) -> Mapping[JobId, JobStatus]:
+        return {status.id: status for status in self._squeue("-u", getpass.getuser()) if status.state.live}
+
     def status(self, jobs: Collection[JobId]) -> Mapping[JobId, JobStatus]:
         """One squeue for all of them, one more for exit codes if some failed, and one sacct for those that the controller has forgotten."""
         wanted = set(jobs)

@@ -12,7 +12,7 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,11 +23,13 @@ from onward.model.job import JobId, JobState, JobStatus, job_name
 from onward.model.policy.leg_history import cancelled_by_others
 from onward.model.policy.lifecycle import MOST_CANCELLED_BY_OTHERS, Continue
 from onward.model.policy.storage_patience import storage_patience
+from onward.model.policy.unrecorded_jobs import note_unrecorded
 from onward.model.run import Leg, Run, Submission
+from onward.rundir.found_jobs import record_found
 from onward.rundir.home import refuse_copy
 from onward.rundir.journal import Journal
 from onward.rundir.layout import RunDir
-from onward.schedulers.base import Scheduler, advice_of, capabilities_of
+from onward.schedulers.base import Scheduler, advice_of, capabilities_of, live_jobs_of
 from onward.schedulers.job_script import job_script
 from onward.sdk.atomic_files import write_whole
 
@@ -69,17 +71,21 @@ class Handover:
     limit_patience: float = 0.0  # seconds to go on trying while as many jobs are submitted as the site allows
     on_limit: Callable[[], object] = lambda: None  # called when that limit is met
     abandoned: Callable[[], bool] = lambda: False
+    live: Mapping[JobId, JobStatus] | None = None  # all jobs that the scheduler lists, where the caller has asked it already
     waited: float = 0.0  # seconds for the storage, by jobs that could not begin the leg: the next one goes on counting
     made: list[QueuedJob] = field(default_factory=list)  # what was queued here, by this very object
 
     def ensure(self, run: Run, wanted: Continue, *, after: str | None) -> str:
         """The id of the one job that stands for this leg: the one that is queued, one found by name, or a new one."""
         refuse_copy(self.dir)
+        self._note_unrecorded(run, patience=self.patience)
+        return self._ensure(run, wanted, after=after)
+
+    def _ensure(self, run: Run, wanted: Continue, *, after: str | None) -> str:
         leg = run.legs.get(wanted.leg)
         if leg:
             self._disown(leg)
-        standing = leg.submission if leg else None
-        if standing:
+        for standing in leg.standing if leg else ():
             job = standing.job or self._adopt(wanted.leg, standing.name)
             if job and self._still_good(run, wanted, standing, job, held=after is not None):
                 return job
@@ -99,7 +105,7 @@ class Handover:
         last = min(wanted.leg + most, run.first_leg + run.limits.max_legs) - 1
         for number in range(wanted.leg + 1, last + 1):
             try:
-                job = self.ensure(run, replace(wanted, leg=number), after=job)
+                job = self._ensure(run, replace(wanted, leg=number), after=job)
             except SubmitLimitReached as error:
                 log.warning("%s", error)
                 break
@@ -125,10 +131,9 @@ class Handover:
     def withdraw(self, run: Run, *, from_leg: int, reason: str) -> None:
         """Take back every leg that is queued and was never claimed: the last first, since each holds the next."""
         refuse_copy(self.dir)
-        for number, leg in sorted(run.legs.items(), reverse=True):
-            standing = leg.submission
-            if number < from_leg or leg.claimed or standing is None:
-                continue
+        self._note_unrecorded(run, patience=0.0)
+        waiting = [(number, leg) for number, leg in sorted(run.legs.items(), reverse=True) if number >= from_leg and not leg.claimed]
+        for number, standing in [(number, entry) for number, leg in waiting for entry in leg.standing]:
             job = standing.job or self._adopt(number, standing.name)
             if job:
                 self._take_back(number, standing.name, job, reason)
@@ -142,6 +147,26 @@ class Handover:
             own.withdrawn = True
             words = "its job exits, or runs another leg"
             self.journal.write(ev.Withdrawn(leg=leg.number, at=self.clock.now(), name=own.name, job=own.job or "", reason=words))
+
+    def _note_unrecorded(self, run: Run, *, patience: float) -> None:
+        """Look up jobs that whoever queued them could not write down, and write that down. A scheduler that cannot be asked raises:
+        unknown is not none. A run of which nothing was ever queued has none."""
+        if not run.legs:
+            return
+        give_up = self.clock.now() + patience
+        live, pause = self.live, _RETRY_PAUSE
+        while live is None:
+            try:
+                live = live_jobs_of(self.scheduler)
+            except SchedulerUnavailable as error:
+                if self.clock.now() >= give_up:
+                    raise
+                log.warning("%s; asking again which jobs of the run there are, in %.0f s", error, pause)
+                self._pause(pause, give_up)
+                pause = min(2 * pause, _LONGEST_RETRY_PAUSE)
+        note_unrecorded([run], live)
+        if told := record_found(run, self.journal):
+            log.warning("%s", told)
 
     # ── one job, surely ───────────────────────────────────────────────────────
 
@@ -182,7 +207,7 @@ class Handover:
 
     def _submit(self, run: Run, wanted: Continue, *, after: str | None) -> str:
         spec = run.spec
-        name = job_name(spec.name, wanted.leg, secrets.token_hex(4))
+        name = job_name(spec.name, wanted.leg, run=spec.id, token=secrets.token_hex(4))
         resources = run.resources.grown(mem=wanted.mem, exclude=wanted.exclude)
         script = self._script(run, wanted)
         self.journal.write(
