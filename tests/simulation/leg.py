@@ -194,7 +194,7 @@ class SimLeg:
             stager=SimpleNamespace(reports=self._take_reports),  # type: ignore[arg-type]
             spool=SimpleNamespace(read=lambda: SimpleNamespace(records=0, skipped=[])),  # type: ignore[arg-type]
             signals=self.signals,  # type: ignore[arg-type]
-            folder=SimpleNamespace(stop_requested=False, fenced_by=0),  # type: ignore[arg-type]
+            folder=SimpleNamespace(stop_requested=False, fenced_by=0, deleted=False),  # type: ignore[arg-type]
             planner=planner,
             limit=limit,
             clock=self.clock,

@@ -9,7 +9,7 @@ import pytest
 from onward.model.events import AskedToStop, parse_event
 from onward.model.stop_reason import StopReason, stop_reason_text
 
-STORED = ("deadline", "warning", "request", "signal", "deleted", "given_up", "storage")
+STORED = ("deadline", "warning", "request", "signal", "deleted", "given_up", "folder_gone", "storage")
 
 
 def test_the_stored_words_are_those_of_every_earlier_version() -> None:

@@ -64,7 +64,7 @@ class Bench:
         self.reports: list[PublishReport] = []
         self.written: list[Event] = []
         self._plan = dict(plan)
-        self.folder = SimpleNamespace(stop_requested=False, fenced_by=0, taken_over=lambda: False)
+        self.folder = SimpleNamespace(stop_requested=False, fenced_by=0, deleted=False, taken_over=lambda: False)
         self.training = TrainingWatch(
             spec=make_spec(),
             leg=1,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import pytest
 from onward.clock import ManualClock
 from onward.rundir.claim import claim
 from onward.rundir.layout import RunDir
+from onward.rundir.root.layout import OWN
 from onward.supervisor.stop.run_folder_watch import LOOK_SECONDS, ChangedFolder, FolderLooks, StopRequest
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDir:
-    made = RunDir(tmp_path)
+    made = RunDir(tmp_path / "2026-11-15_A_digits")
     made.make()
     claim(made, 3, job="7")
     return made
@@ -59,6 +61,37 @@ def test_a_later_legs_claim_is_seen_within_two_looks(run: RunDir, clock: ManualC
     looks.look()
     looks.look()
     assert looks.fenced_by == 4
+
+
+def test_a_deleted_folder_is_believed_at_the_second_look(run: RunDir, clock: ManualClock) -> None:
+    looks = FolderLooks(run, 3, now=clock.now)
+    looks.look()
+    (run.root / OWN).mkdir()
+    shutil.rmtree(run.path)
+    looks.look()
+    looks.look()
+    assert not looks.deleted
+    looks.look()
+    assert looks.deleted
+
+
+def test_a_folder_whose_root_is_not_seen_is_not_deleted(run: RunDir, clock: ManualClock) -> None:
+    """As on a bare mount point."""
+    shutil.rmtree(run.path)
+    looks = FolderLooks(run, 3, now=clock.now)
+    for _ in range(6):
+        looks.look()
+    assert not looks.deleted
+
+
+def test_a_folder_that_lacks_only_its_spec_is_not_deleted(run: RunDir, clock: ManualClock) -> None:
+    (run.root / OWN).mkdir()
+    run.spec.unlink(missing_ok=True)
+    shutil.rmtree(run.claims)
+    looks = FolderLooks(run, 3, now=clock.now)
+    for _ in range(6):
+        looks.look()
+    assert not looks.deleted
 
 
 def test_claims_are_listed_only_when_their_folder_has_changed_and_once_a_minute(run: RunDir, clock: ManualClock, listed: list[str]) -> None:

@@ -14,6 +14,7 @@ class StopReason(StrEnum):
     SIGNAL = "signal"  # the scheduler is ending the job now
     DELETED = "deleted"  # the job was deleted at the scheduler
     GIVEN_UP = "given_up"  # the scheduler lost contact with the host and started the job elsewhere
+    FOLDER_GONE = "folder_gone"  # the run's folder was deleted
     STORAGE = "storage"  # in journals of early versions only: checkpoints could not be stored any more
 
     @classmethod
@@ -36,5 +37,7 @@ def stop_reason_text(reason: StopReason) -> str:
             return "its job was deleted"
         case StopReason.GIVEN_UP:
             return "the scheduler lost contact with its host and started the job elsewhere"
+        case StopReason.FOLDER_GONE:
+            return "the run's folder was deleted"
         case StopReason.STORAGE:
             return "its checkpoints can no longer be stored"

@@ -39,6 +39,7 @@ class Journal:
         self._run = RunDir(path.parent.parent)
         self._patient = patient
         self._waiting: list[bytes] = []
+        self._all: list[bytes] = []
         self._handle = -1
         self._torn = False  # the file ends within a line
         self._lock = threading.Lock()
@@ -46,6 +47,7 @@ class Journal:
     def write(self, event: Event) -> None:
         with self._lock:
             self._waiting.append(event.line().encode() + b"\n")
+            self._all.append(self._waiting[-1])
             try:
                 self._append()
                 self._waiting.clear()
@@ -67,6 +69,12 @@ class Journal:
         """Events that could not be written yet, as lines."""
         with self._lock:
             return b"".join(self._waiting)
+
+    @property
+    def written(self) -> bytes:
+        """All that was written here, on disk or not, as lines."""
+        with self._lock:
+            return b"".join(self._all)
 
     def _append(self) -> None:
         if self._handle < 0:

@@ -25,7 +25,7 @@ from onward.model.policy.storage_patience import storage_patience
 from onward.model.run import LegEnd, Run
 from onward.rundir.claim import claim
 from onward.rundir.home import refuse_copy
-from onward.rundir.journal import Journal, read_run, read_spec
+from onward.rundir.journal import Journal, read_history, read_run, read_spec
 from onward.rundir.layout import LegLocal, RunDir, own_run
 from onward.schedulers.base import capabilities_of
 from onward.schedulers.job_script import STORAGE_PATIENCE, STORAGE_WAITED
@@ -90,6 +90,7 @@ def live_leg(path: Path, leg: int) -> int:
 
     # ── what is done while the scheduler answers ──────────────────────────────
     from onward.supervisor.background import never_hurts_training
+    from onward.supervisor.disk.rescue import rescue
     from onward.supervisor.disk.salvage import salvage
     from onward.supervisor.leg.train import train  # loaded by now
     from onward.supervisor.telemetry.push import push_last
@@ -100,6 +101,8 @@ def live_leg(path: Path, leg: int) -> int:
         successor = successor.fitting(run) if successor else Successor(context, run)
     with never_hurts_training("salvage of an earlier leg"):
         salvage(context.dir, read_run(context.dir), leg=context.leg, journal=context.journal, clock=clock)
+    with never_hurts_training("keeping the run's history in mind"):
+        context.history = read_history(context.dir)
     if successor:
         successor.done.wait(_HANDOVER_PATIENCE)
 
@@ -109,6 +112,12 @@ def live_leg(path: Path, leg: int) -> int:
         outcome, training = train(context, local, signals)
         if training.fenced:
             return 0
+        if training.deleted:
+            write_end(context, outcome, training)
+            if successor:
+                successor.take_back("the run's folder was deleted")
+            rescue(context, local)
+            return 1
         if not write_end(context, outcome, training):
             _remove_node_folder(context, local, training)
             context.journal.close()
@@ -147,7 +156,7 @@ def live_leg(path: Path, leg: int) -> int:
 
 def _load(context: LegContext) -> None:
     """Half of what there is to load, while the scheduler answers."""
-    from onward.supervisor.disk import salvage  # noqa: F401
+    from onward.supervisor.disk import rescue, salvage  # noqa: F401
     from onward.supervisor.leg import train  # noqa: F401
     from onward.supervisor.telemetry import push  # noqa: F401
 

@@ -33,6 +33,17 @@ def presence_of(run: RunDir, *, root: Path | None = None, mark: Path | None = No
         return Presence.UNKNOWN
 
 
+def is_deleted(run: RunDir) -> bool:
+    """Whether somebody surely deleted the folder, or moved it away. One that only lacks its spec is damaged, and still there."""
+    try:
+        os.lstat(run.params)
+        return False
+    except FileNotFoundError:
+        return presence_of(run, root=run.root) is Presence.GONE
+    except OSError:
+        return False
+
+
 def is_seen(root: Path) -> bool:
     """Whether this is a root with something of Onward's in it, and not a bare mount point. OSError where it cannot be read."""
     try:

@@ -58,7 +58,7 @@ def salvage(dir: RunDir, run: Run, *, leg: int, journal: Journal, clock: Clock) 
         local = LegLocal(Path(earlier.claimed.local))
         if _abandoned(dir, local, earlier.number, by_leg=leg):
             for report in carry_over(dir, run.spec.checkpoints, local, leg=earlier.number, by_leg=leg, clock=clock):
-                _tell(report, earlier.number, journal, clock)
+                journal_report(report, earlier.number, journal, clock)
     mine = run.legs[leg].claimed if leg in run.legs else None
     if mine and mine.local:
         salvage_on_other_node(dir, run.spec.checkpoints, LegLocal(Path(mine.local)), leg=leg, clock=clock)
@@ -113,7 +113,7 @@ def journal_published(dir: RunDir, *, leg: int, journal: Journal, clock: Clock) 
                 manifest = read_manifest(dir.checkpoints / str(name))
             except CheckpointDamaged:
                 continue
-            _tell(PublishReport(kind="published", step=name.step, bytes=manifest.bytes), name.leg, journal, clock)
+            journal_report(PublishReport(kind="published", step=name.step, bytes=manifest.bytes), name.leg, journal, clock)
 
 
 def carry_over(
@@ -140,7 +140,7 @@ def carry_over(
             log.warning("a log of leg %d cannot be stored: %s", leg, error)
         carry_artifacts(local, dir)
         missed = False
-        for report in _publish(dir, rule, local, leg=leg, by_leg=by_leg, clock=clock, moved=moved):
+        for report in publish_left(dir, rule, local, leg=leg, by_leg=by_leg, clock=clock, moved=moved):
             missed = missed or report.kind == "missed"
             yield report
         left = unpublished(local.checkpoints, dir.checkpoints, leg=leg)
@@ -150,7 +150,7 @@ def carry_over(
             shutil.rmtree(local.path, ignore_errors=True)
 
 
-def _publish(
+def publish_left(
     dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, by_leg: int, clock: Clock, moved: Moved | None
 ) -> Iterator[PublishReport]:
     """The newest first, and older ones only until a newer one is published: the next training waits for this.
@@ -189,7 +189,7 @@ def _left_by_itself(local: LegLocal) -> float | None:
         return None
 
 
-def _tell(report: PublishReport, leg: int, journal: Journal, clock: Clock) -> None:
+def journal_report(report: PublishReport, leg: int, journal: Journal, clock: Clock) -> None:
     if report.kind == "published":
         journal.write(
             ev.Published(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from onward.clock import Clock
+from onward.model.events import Event
 from onward.model.job import Allocation
 from onward.model.spec import RunSpec
 from onward.rundir.journal import Journal
@@ -44,6 +45,7 @@ class LegContext:
     storage_until: float = 0.0  # unix seconds: until then the run's folder is waited for
     finished: bool = False  # its training is complete and stored: known here before the run's folder takes it
     latest: float | None = None  # unix seconds: when the run has had its total-time; the deadline is never later
+    history: Sequence[Event] = ()  # all that the journals held when the training started
     ending: Callable[[], bool] = lambda: False  # the scheduler ends this job: nothing is waited for any more
 
     def wait_for_storage_anew(self) -> None:

@@ -39,7 +39,7 @@ def write_end(context: LegContext, outcome: TrainingOutcome, training: TrainingW
         log.warning("the scheduler ended this job and does not say why yet; the next leg will ask again")
         return False
     end, reason = verdict
-    if training.saves.last_missed is not None:
+    if training.saves.last_missed is not None and not training.deleted:
         reason = f"{reason}; the checkpoint of step {training.saves.last_missed} could not be stored"
     context.finished = end is LegEnd.DONE and not training.saves.left_behind
     progress = training.spool.progress

@@ -91,15 +91,19 @@ class LegTraining:
         if not watch.ended and code in (0, EXIT_AGAIN):
             with never_hurts_training("recording that the training has ended"):
                 self.local.left.write_text(f"{began}")
-        if watch.fenced:
+        watch.deleted = watch.folder.is_deleted()
+        if watch.fenced or watch.deleted:
             watch.rank_group.drain(until=gone + 5.0)
+            if watch.deleted:
+                watch.stager.drain(until=gone)  # it has nowhere to publish to
         else:
             publish_the_rest(context, watch, code, gone=gone, until=ends, start_stager=start_stager)
             if own_looks.stopped:
                 with never_hurts_training("the last look for the training's own checkpoints"):
                     own_files.last_look()
         self.companions.end_all(until=ends)
-        carry_the_last_files(context, self.local)
+        if not watch.deleted:
+            carry_the_last_files(context, self.local)
         watch.stop_seconds = gone - watch.asked_at if watch.asked_at else None
         remove_launch_plan(context)
         return outcome_of(context, watch, prepared.run, code, began=began, memory=memory, peak_rss=sampler.peak_rss, looks=looks), watch

@@ -91,6 +91,8 @@ def _asked(outcome: TrainingOutcome, asked: StopReason, died: str) -> tuple[LegE
             return None
         case StopReason.DELETED:
             return LegEnd.CANCELLED, "its job was deleted" + saved_or_died
+        case StopReason.FOLDER_GONE:
+            return LegEnd.CANCELLED, "the run's folder was deleted" + saved_or_died
         case StopReason.GIVEN_UP:
             return LegEnd.NODE_LOST, "the scheduler had lost contact with its host" + saved_or_died
         case StopReason.DEADLINE if left:

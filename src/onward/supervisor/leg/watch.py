@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
 from collections.abc import Callable
@@ -71,6 +72,7 @@ class TrainingWatch:
     asked_at: float | None = None
     stalled: bool = False
     fenced: bool = False
+    deleted: bool = False  # the run's folder
     ended_at: float | None = None  # by us, since it did not leave by itself
     stop_seconds: float | None = None
     saves: LegSaves = field(init=False)
@@ -183,6 +185,8 @@ class TrainingWatch:
             self._ask(StopReason.DELETED, now)
         elif self.signals.given_up:
             self._ask(StopReason.GIVEN_UP, now)
+        elif self.folder.deleted:
+            self._ask(StopReason.FOLDER_GONE, now)
         elif self._limit_is_near(now):
             self._ask(StopReason.DEADLINE, now)
         elif self.signals.warned or self.ranks.were_told_to_end(now):
@@ -210,6 +214,9 @@ class TrainingWatch:
         self.journal.write(ev.AskedToStop(leg=self.leg, at=now, why=why))
         if why is StopReason.SIGNAL and self.signals.ending:
             self._kill_at = now + (_SIGNAL_GRACE if self.limit.grace is None else (1 - _GRACE_MARGIN) * self.limit.grace)
+        elif why is StopReason.FOLDER_GONE:  # nobody waits for what it still trains
+            at_deadline = self.plan(now).kill_at(self.deadline, asked_at=now)
+            self._kill_at = min(now + _WITHOUT_A_LIMIT, math.inf if at_deadline is None else at_deadline)
         else:
             self._kill_at = None if why is StopReason.REQUEST or self.deadline else now + _WITHOUT_A_LIMIT
 

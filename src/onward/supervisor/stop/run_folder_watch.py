@@ -1,4 +1,4 @@
-"""What others want of a leg, read from the run's folder: a request to stop, or that a later leg has taken over.
+"""What others want of a leg, read from the run's folder: a request to stop, that a later leg has taken over, or that it was deleted.
 
 Shared storage is asked little: one stat every three seconds, and every second time one more. A network file system may answer from its
 attribute cache, which is 3 to 60 s old on NFS with its defaults: so long a request may take to be seen there, however often one looks.
@@ -14,6 +14,7 @@ from pathlib import Path
 from onward.errors import TakenOver
 from onward.rundir.claim import newest_claim
 from onward.rundir.layout import RunDir
+from onward.rundir.root.presence import is_deleted
 from onward.rundir.run_end import is_to_stop
 from onward.supervisor.background import Repeating
 
@@ -25,6 +26,7 @@ class FolderWatch:
     """In a thread, since shared storage may hang."""
 
     def __init__(self, run: RunDir, leg: int) -> None:
+        self._run = run
         self._look = FolderLooks(run, leg)
         self._thread = Repeating("checking the run's folder", self._look.look, every=LOOK_SECONDS)
 
@@ -35,6 +37,14 @@ class FolderWatch:
     @property
     def fenced_by(self) -> int:
         return self._look.fenced_by
+
+    @property
+    def deleted(self) -> bool:
+        return self._look.deleted
+
+    def is_deleted(self) -> bool:
+        """Asks at once, too."""
+        return self._look.deleted or is_deleted(self._run)
 
     def taken_over(self) -> bool:
         """Asks at once, instead of telling what was last seen."""
@@ -55,11 +65,16 @@ class FolderLooks:
         self._count = 0
         self.stop_requested = False
         self.fenced_by = 0
+        self.deleted = False  # the whole folder: seen twice, since a network file system may answer wrongly once
+        self._missing = False
 
     def look(self) -> None:
         self.stop_requested = is_to_stop(self._run)
         if self._count % 2 == 0 and self._claims.changed():
             self.look_at_claims()
+        if self._claims.missing:
+            missing = is_deleted(self._run)
+            self.deleted, self._missing = self.deleted or (missing and self._missing), missing
         self._count += 1
 
     def look_at_claims(self) -> None:
@@ -98,13 +113,14 @@ class ChangedFolder:
         self._anyway = anyway
         self._seen = -1
         self._said_at = 0.0
+        self.missing = False  # the folder itself, at the last look
 
     def changed(self) -> bool:
         """The first time it has."""
         try:
-            modified = self._path.stat().st_mtime_ns
+            modified, self.missing = self._path.stat().st_mtime_ns, False
         except FileNotFoundError:
-            modified = 0
+            modified, self.missing = 0, True
         now = self._now()
         if modified == self._seen and now - self._said_at < self._anyway:
             return False
