@@ -268,6 +268,18 @@ def test_files_that_a_stager_was_still_publishing_when_it_was_cut_off_stay_on_th
     assert [event.step for event in bench.written if isinstance(event, Missed)] == [7] and bench.training.saves.left_behind
 
 
+def test_a_checkpoint_that_is_stored_is_never_told_as_one_that_could_not_be(tmp_path: Path) -> None:
+    """Files were left after it, of which nobody knows the step."""
+    bench = Bench(tmp_path / "leg-0001", {}, deadline=100.0)
+    (bench.local.checkpoints / "model.pt").write_bytes(b"w")
+    bench.reports.append(PublishReport(kind="published", step=7, bytes=1))
+    bench.training.take_reports()
+    bench.training.saves.note_left_on_node(tmp_path / "store", cut_off=True, at_deadline=False)
+    [warned] = [event.text for event in bench.written if isinstance(event, Warned)]
+    assert warned.startswith("the job ended before what the training saved after step 7 was published; it is in ")
+    assert bench.training.saves.last_missed is None and bench.training.saves.left_behind
+
+
 def test_a_save_that_was_never_committed_is_not_told_as_a_checkpoint_left_on_the_node(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "leg-0001", {}, deadline=100.0)
     (bench.local.checkpoints / f"{contract.PARTIAL_PREFIX}7").mkdir()

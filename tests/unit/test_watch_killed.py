@@ -168,7 +168,37 @@ def test_the_supervisor_says_how_the_training_went(tmp_path: Path, killed_at: fl
     assert not process.cut
 
 
-def test_a_stager_that_dies_at_the_end_has_left_something_to_publish() -> None:
+def test_a_stager_that_cannot_be_started_at_the_end_is_started_again_until_its_storage_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More often than a stager that dies of a mistake of its own would need to be."""
+    monkeypatch.setattr(publisher_process, "_RESTART_PAUSE", 0.01)
+    monkeypatch.setattr(publisher_process, "_LONGEST_RESTART_PAUSE", 0.1)
+    starts = tmp_path / "starts"
+    program = f"import sys; file = open({str(starts)!r}, 'a+'); file.write('x'); file.flush(); sys.exit(0 if file.tell() > 5 else 2)"
+    process = publisher_process.PublisherProcess([sys.executable, "-c", program], env=os.environ, woken=threading.Event())
+    process.drain(until=float("inf"))
+    assert not process.cut
+    assert starts.read_text() == "x" * 6
+
+
+def test_a_stager_that_dies_again_and_again_is_given_ever_more_time() -> None:
+    woken = threading.Event()
+    process = publisher_process.PublisherProcess([sys.executable, "-c", "raise SystemExit(2)"], env=os.environ, woken=woken)
+    now = 1000.0
+    waits: list[float] = []
+    while len(waits) < 7:
+        process._process.wait()
+        began = now
+        while not process._restart_in_time(now):
+            now += 0.5
+        waits.append(now - began)
+    process.drain(until=0.0)
+    assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+
+
+def test_a_stager_that_dies_at_the_end_has_left_something_to_publish(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher_process, "_RESTARTS_AT_END", 0.0)
     process = publisher_process.PublisherProcess(
         [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], env=os.environ, woken=threading.Event()
     )

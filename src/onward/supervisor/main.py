@@ -35,6 +35,7 @@ from onward.supervisor.leg.begin import Successor, abandon_start, is_free, leg_o
 from onward.supervisor.leg.context import LegContext
 from onward.supervisor.leg.end import continue_or_close, keep_untold, leave_job, write_end
 from onward.supervisor.leg.storage_wait import wait_for_storage
+from onward.supervisor.own_log import log_to_stderr
 from onward.supervisor.preparation.environment import local_folder
 from onward.supervisor.stop.kill_notice import KillNotice
 from onward.supervisor.stop.signals import Signals
@@ -233,7 +234,7 @@ def _leg_context(dir: RunDir, leg: int, *, clock: Clock, began: float) -> tuple[
     run = read_run(dir)
     leg = leg_of_job(run, leg, allocation)
     words = f"%(asctime)s leg {leg} %(levelname)s %(message)s"
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=words, datefmt="%Y-%m-%d %H:%M:%S", force=True)
+    log_to_stderr(words, dates="%Y-%m-%d %H:%M:%S")
     limit = run.resources.time
     if allocation.deadline is None and limit:
         allocation = replace(allocation, deadline=(allocation.started or began) + limit)

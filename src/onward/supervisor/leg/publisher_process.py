@@ -34,6 +34,7 @@ from onward.rundir.mirror import LogsNotCarried, Mirror
 from onward.rundir.progress import SpoolReader
 from onward.sdk.saving import committed, step_of
 from onward.supervisor.disk.lock import locked_folder
+from onward.supervisor.own_log import log_to_stderr
 from onward.supervisor.preparation.environment import working_folder
 from onward.supervisor.processes.child import start_helper
 from onward.supervisor.processes.guard import end_marked
@@ -50,7 +51,9 @@ _LOGS_BEFORE_A_CHECKPOINT = 64 << 20  # bytes: a log that is far behind does not
 _SILENCE = 600.0  # seconds: at the end, a stager that copies nothing for so long is given up
 _BEAT = 10.0  # seconds between two words on how far it is
 _LEFT, _KILLED = "left", "killed"  # what the supervisor says of the training at the end
-_MOST_RESTARTS = 3  # of a stager that dies while it publishes the last checkpoint
+_RESTART_PAUSE, _LONGEST_RESTART_PAUSE = 1.0, 30.0  # seconds before a stager that died is started again: growing
+_LIVED = 60.0  # seconds: one that lived so long did not die of how it was started
+_RESTARTS_AT_END = 120.0  # seconds for which one that dies at the end is started again: its storage may be away
 _FOLDER_PATIENCE = 60.0  # seconds for whoever works in the leg's folder to leave it
 _LAST_HOPE = 60.0  # seconds: at the end, wait so long for room
 
@@ -66,6 +69,8 @@ class PublisherProcess:
         self._closing = False
         self.cut = False  # it was ended with something still to publish
         self._heard = time.monotonic()
+        self._pause = _RESTART_PAUSE
+        self._restart_at: float | None = None
         self._process = self._start(command)
 
     def reports(self) -> list[PublishReport]:
@@ -73,8 +78,7 @@ class PublisherProcess:
         while not self._reports.empty():
             found.append(self._reports.get())
         if self._process.poll() is not None and not self._closing:
-            log.warning("the publisher died with %s; starting another", self._process.returncode)
-            self._restart()
+            self._restart_in_time(time.monotonic())
         return found
 
     def drain(self, *, until: float, killed_at: float | None = None) -> list[PublishReport]:
@@ -85,15 +89,13 @@ class PublisherProcess:
         self._closing = True
         self._heard = time.monotonic()
         self._say_last(killed_at)
-        restarts = 0
+        restarts_until = time.monotonic() + _RESTARTS_AT_END
         while time.time() < until:
             if self._process.poll() is not None:
-                if self._process.returncode == 0 or restarts == _MOST_RESTARTS:
+                if self._process.returncode == 0 or time.monotonic() > restarts_until:
                     break
-                restarts += 1
-                log.warning("the publisher died with %s at the end; starting another", self._process.returncode)
-                self._restart()
-                self._say_last(killed_at)
+                if self._restart_in_time(time.monotonic()):
+                    self._say_last(killed_at)
             if time.monotonic() - self._heard > _SILENCE:
                 log.warning("nothing was published or copied for %.0f s; the storage hangs", _SILENCE)
                 break
@@ -115,15 +117,26 @@ class PublisherProcess:
 
     def _start(self, command: Sequence[str]) -> subprocess.Popen[str]:
         process = start_helper(command, env=self._env)
+        self._began = time.monotonic()
         self._reader = threading.Thread(target=self._read, args=(process,), name="stager-reports", daemon=True)
         self._reader.start()
         return process
 
-    def _restart(self) -> None:
+    def _restart_in_time(self, now: float) -> bool:
+        """Not at once: it may not be able to read its own code, and would die again in the same moment."""
+        if self._restart_at is None:
+            self._pause = _RESTART_PAUSE if now - self._began > _LIVED else self._pause
+            log.warning("the publisher died with %s; starting another in %.0f s", self._process.returncode, self._pause)
+            self._restart_at = now + self._pause
+            self._pause = min(2 * self._pause, _LONGEST_RESTART_PAUSE)
+        if now < self._restart_at:
+            return False
+        self._restart_at = None
         if self._process.stdin:
             with contextlib.suppress(OSError):  # what could not be said any more
                 self._process.stdin.close()
         self._process = self._start(self._command)
+        return True
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -152,7 +165,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--since", type=float, default=0.0, help="what is older than this came from a checkpoint")
     parser.add_argument("--nodes", type=int, default=1, help="on how many nodes the ranks run")
     options = parser.parse_args(argv)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s publisher %(levelname)s %(message)s", force=True)
+    log_to_stderr("%(asctime)s publisher %(levelname)s %(message)s")
     with locked_folder(options.local, patience=_FOLDER_PATIENCE) as alone:
         if not alone:
             log.error("another process uses %s; nothing can be published from there", options.local)

@@ -70,8 +70,9 @@ class LegSaves:
 
     @property
     def last_missed(self) -> int | None:
-        """The newest step that it saved and that could not be stored."""
-        return max(self._missed, default=None)
+        """The newest step that it saved and that could not be stored. None where that step, or a newer one, is stored."""
+        newest = max(self._missed, default=None)
+        return newest if newest is not None and (self.newest is None or newest > self.newest) else None
 
     def _is_stored_again(self, step: int) -> None:
         if self._missing_since is not None:
@@ -108,7 +109,11 @@ class LegSaves:
             return
         folder = left[-1].folder if left else self.local.checkpoints
         why = f": {self._missed[max(self._missed)]}" if self._missed else ""
-        reason = f"the job ended before the checkpoint of step {step} was published{why}"
+        stored = self.newest is not None and step <= self.newest
+        what = f"what the training saved after step {step}" if stored else f"the checkpoint of step {step}"
+        reason = f"the job ended before {what} was published{why}"
+        if stored:
+            self._warn(f"{reason}; it is in {folder}")  # nobody is told of a step that is stored
         self._missed[step] = reason
         log.warning("%s; it stays in %s", reason, folder)
         size = left[-1].bytes if left else self.planner.newest_bytes

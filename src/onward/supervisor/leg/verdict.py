@@ -84,7 +84,9 @@ def judge_leg(outcome: TrainingOutcome) -> tuple[LegEnd, str] | None:
 def _asked(outcome: TrainingOutcome, asked: StopReason, died: str) -> tuple[LegEnd, str] | None:
     """How a training ended that was asked to stop."""
     left = outcome.saved or outcome.code < 0 or outcome.ended_by_us
-    by_force = f"; it did not stop by itself ({outcome.stayed or died})" if left and not outcome.saved else ""
+    stopped, by_force = "stopped", ""
+    if left and not outcome.saved:
+        stopped, by_force = "ended", f": it did not stop by itself ({outcome.stayed or died})"
     saved_or_died = "; the training saved and stopped" if outcome.saved else f" ({died})"
     match asked:
         case StopReason.SIGNAL:
@@ -96,13 +98,13 @@ def _asked(outcome: TrainingOutcome, asked: StopReason, died: str) -> tuple[LegE
         case StopReason.GIVEN_UP:
             return LegEnd.NODE_LOST, "the scheduler had lost contact with its host" + saved_or_died
         case StopReason.DEADLINE if left:
-            return LegEnd.TIME_LIMIT, "stopped before the time limit" + by_force
+            return LegEnd.TIME_LIMIT, f"{stopped} before the time limit{by_force}"
         case StopReason.DEADLINE:
             return LegEnd.CRASHED, f"{outcome.who} failed while stopping before the time limit ({died}){outcome.last_line}"
         case StopReason.WARNING if left:
-            return LegEnd.PREEMPTED, "stopped after the scheduler warned that the job will end" + by_force
+            return LegEnd.PREEMPTED, f"{stopped} after the scheduler warned that the job will end{by_force}"
         case StopReason.REQUEST if left:
-            return LegEnd.AGAIN, "stopped on request" + by_force
+            return LegEnd.AGAIN, f"{stopped} on request{by_force}"
         case StopReason.WARNING | StopReason.REQUEST | StopReason.STORAGE:
             return LegEnd.CRASHED, f"{outcome.who} failed ({died}){outcome.last_line}"
         case _:

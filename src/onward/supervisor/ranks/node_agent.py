@@ -43,6 +43,7 @@ from onward.sdk.atomic_files import write_all, write_whole
 from onward.supervisor.background import NODE_MIRROR_SECONDS, Repeating, SystemSampler, never_hurts_training, sample_seconds
 from onward.supervisor.disk.leftovers import remove_leftovers_in_background
 from onward.supervisor.disk.salvage import salvage_on_other_node
+from onward.supervisor.own_log import log_to_stderr
 from onward.supervisor.preparation.environment import frozen_variables, local_folder
 from onward.supervisor.processes.survivors import end_survivors
 from onward.supervisor.ranks.other_nodes import BEAT_SECONDS, carrying_seconds
@@ -71,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--host", help="this host, if its name is not in the list")
     options = parser.parse_args(argv)
     host = options.host or this_host(os.environ)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"%(asctime)s {host} %(levelname)s %(message)s", force=True)
+    log_to_stderr(f"%(asctime)s {host} %(levelname)s %(message)s")
     for number in _THE_SUPERVISORS:
         signal.signal(number, signal.SIG_IGN)
     try:
