@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -17,12 +18,12 @@ import pytest
 from onward.checkpoints.manifest import verify
 from onward.checkpoints.publishing.publish import publish, remove_partials
 from onward.checkpoints.restoring.newest import published_names_of
-from onward.clock import SystemClock
+from onward.clock import ManualClock, SystemClock
 from onward.model import events as ev
 from onward.model.checkpoint import CheckpointName
 from onward.model.run import LegEnd
 from onward.model.spec import CheckpointRule, spec_to_json
-from onward.rundir.journal import Journal, read_run
+from onward.rundir.journal import Journal, read_events, read_run
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk.rank_shares import commit_share, partial_share
 from onward.sdk.ranks import Ranks
@@ -31,6 +32,7 @@ from onward.supervisor.disk import salvage as salvaging
 from onward.supervisor.disk.lock import locked_folder
 from onward.supervisor.disk.owner import OWNER, mark_as_own, owner_of, surely_gone
 from onward.supervisor.disk.salvage import carry_over, salvage
+from onward.supervisor.disk.salvage_share import SalvageShare
 from onward.supervisor.entry import main
 from onward.supervisor.processes.survivors import leg_mark
 from tests.disks import refuse_room
@@ -69,8 +71,24 @@ class Wreck:
         with self.run.checkpoint(step) as folder:
             (folder / "w").write_bytes(b"w" * step)
 
-    def salvage(self, *, leg: int = 2) -> None:
-        salvage(self.dir, read_run(self.dir), leg=leg, journal=Journal(self.dir.leg_journal(leg)), clock=SystemClock())
+    def salvage(self, *, leg: int = 2, share: SalvageShare | None = None) -> None:
+        salvage(self.dir, read_run(self.dir), leg=leg, journal=Journal(self.dir.leg_journal(leg)), clock=SystemClock(), share=share)
+
+    def told(self) -> list[str]:
+        return [event.text for event in read_events(self.dir) if isinstance(event, ev.Warned)]
+
+
+class PassesWhileCopying(ManualClock):
+    """An hour is over as soon as a first byte has reached the store."""
+
+    def __init__(self, store: Path) -> None:
+        super().__init__(0.0)
+        self._store = store
+
+    def now(self) -> float:
+        if any(self._store.glob(".leg-*")):
+            self.sleep(3600.0)
+        return super().now()
 
 
 def test_what_a_killed_leg_left_is_carried_over_and_cleared_away(tmp_path: Path, dead: int) -> None:
@@ -100,6 +118,48 @@ def test_doing_it_twice_is_doing_it_once(tmp_path: Path, dead: int) -> None:
     wreck.salvage()
     wreck.salvage()
     assert len(read_run(wreck.dir).legs[1].published) == 2
+
+
+def test_salvage_ends_with_its_share_of_the_leg_and_says_so(tmp_path: Path, dead: int) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    clock = PassesWhileCopying(wreck.dir.checkpoints)
+    wreck.salvage(share=SalvageShare.of_leg(240.0, clock))
+    assert published_names_of(wreck.dir.checkpoints) == []
+    [words] = wreck.told()
+    assert words.startswith(f"storing what leg 1 left on {socket.gethostname()} was stopped after 60 s, its share of this leg")
+    assert f"the rest is in {wreck.local.path}. The next leg there tries again, or run there: python3 " in words
+    wreck.salvage()
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
+    assert not wreck.local.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("left", "seconds"), [(86400.0, 21600.0), (600.0, 150.0), (180.0, 60.0), (60.0, 30.0), (-5.0, 0.0), (None, 3600.0)]
+)
+def test_salvage_has_a_quarter_of_a_leg_and_of_a_short_one_no_more_than_half(left: float | None, seconds: float) -> None:
+    clock = ManualClock(1000.0)
+    share = SalvageShare.of_leg(None if left is None else 1000.0 + left, clock)
+    assert (share.seconds, share.until) == (seconds, 1000.0 + seconds)
+
+
+def test_pipes_sockets_and_links_hold_nothing_up_and_are_told(tmp_path: Path, dead: int) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    secret = tmp_path / "secret"
+    secret.write_text("not ours to copy")
+    [committed] = wreck.local.checkpoints.glob("step-*")
+    wreck.local.artifacts.mkdir(exist_ok=True)
+    for folder in (committed, wreck.local.artifacts, wreck.local.logs):
+        os.mkfifo(folder / "pipe")
+    os.mknod(committed / "socket", stat.S_IFSOCK | 0o600)
+    for folder in (wreck.local.artifacts, wreck.local.logs):
+        (folder / "link").symlink_to(secret)
+    wreck.salvage()
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
+    assert not wreck.local.path.exists()
+    assert not [path for path in wreck.dir.path.rglob("*") if path.name in ("pipe", "socket", "link")]
+    [words] = wreck.told()
+    assert words.startswith(f"not stored, because only files are: {committed}/")
+    assert words.endswith(" and 4 more pipes, sockets, devices or links")
 
 
 def test_a_leg_whose_process_lives_is_left_alone(tmp_path: Path) -> None:

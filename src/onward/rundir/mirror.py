@@ -14,6 +14,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -246,9 +247,11 @@ def _write_at(handle: int, data: bytes, offset: int) -> int:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, int]]:
-    """With their sizes now."""
+    """With their sizes now. No link is followed, and a pipe is no file."""
     for where, _, names in os.walk(folder):
         for name in names:
             path = Path(where, name)
             with contextlib.suppress(OSError):
-                yield path, path.stat().st_size
+                seen = path.lstat()
+                if stat.S_ISREG(seen.st_mode):
+                    yield path, seen.st_size

@@ -93,6 +93,7 @@ def live_leg(path: Path, leg: int) -> int:
     from onward.supervisor.background import never_hurts_training
     from onward.supervisor.disk.rescue import rescue
     from onward.supervisor.disk.salvage import salvage
+    from onward.supervisor.disk.salvage_share import SalvageShare
     from onward.supervisor.leg.train import train  # loaded by now
     from onward.supervisor.telemetry.push import push_last
 
@@ -101,7 +102,8 @@ def live_leg(path: Path, leg: int) -> int:
         run = read_run(context.dir)
         successor = successor.fitting(run) if successor else Successor(context, run)
     with never_hurts_training("salvage of an earlier leg"):
-        salvage(context.dir, read_run(context.dir), leg=context.leg, journal=context.journal, clock=clock)
+        share = SalvageShare.of_leg(context.allocation.deadline, clock)
+        salvage(context.dir, read_run(context.dir), leg=context.leg, journal=context.journal, clock=clock, share=share)
     with never_hurts_training("keeping the run's history in mind"):
         context.history = read_history(context.dir)
     if successor:

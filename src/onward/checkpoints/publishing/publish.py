@@ -233,6 +233,8 @@ def copy_files(
     for file in files.values():
         assert file.target is not None
         reserve(file.target, file.size)
+        if moved:
+            moved(0)  # of very many files, this alone takes a while
     for relative, entry in entries.items():
         target = pairs[relative][1]
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -6,10 +6,13 @@ on its own node, and each agent on its own, in the leg that comes next to the sa
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import shlex
 import shutil
 import socket
+import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +29,7 @@ from onward.clock import Clock, SystemClock
 from onward.errors import CheckpointDamaged, CopiedFolder
 from onward.model import events as ev
 from onward.model.checkpoint import CheckpointName
+from onward.model.quantity import duration_text
 from onward.model.run import Run
 from onward.model.spec import CheckpointRule
 from onward.rundir.claim import claim_holder, newest_claim
@@ -35,6 +39,7 @@ from onward.rundir.layout import LegLocal, RunDir, leg_of, own_run
 from onward.rundir.mirror import LogsNotCarried, carry
 from onward.supervisor.disk.lock import locked_folder
 from onward.supervisor.disk.owner import gone_in_time, owner_of, surely_gone
+from onward.supervisor.disk.salvage_share import SalvageShare, ShareSpent
 from onward.supervisor.processes.survivors import end_survivors
 from onward.supervisor.relay.artifacts import carry_artifacts, has_pending_artifacts
 from onward.supervisor.stop.run_folder_watch import refuse_if_taken_over
@@ -45,23 +50,33 @@ _STAGER_PATIENCE = 10.0  # seconds for a stager to see that its leg is over, and
 _OWNER_PATIENCE = 15.0  # seconds for an earlier leg's supervisor to die, if its storage hung until a moment ago
 
 
-def salvage(dir: RunDir, run: Run, *, leg: int, journal: Journal, clock: Clock) -> None:
+def salvage(dir: RunDir, run: Run, *, leg: int, journal: Journal, clock: Clock, share: SalvageShare | None = None) -> None:
     """End what earlier legs left running on this node, then carry over and clear away what they left on its disk.
 
-    The newest leg's first: the store may have room for one only, and what is older is then superseded.
+    The newest leg's first: the store may have room for one only, and what is older is then superseded. `share`: of the leg that
+    waits for this; by hand, nothing waits.
     """
+    moved = share.take if share else None
     if newest_claim(dir) == leg:  # by hand there is no such leg, and earlier ones may be at work
         end_survivors(run.spec.id, range(1, leg))
     for earlier in sorted(run.legs.values(), key=lambda earlier: earlier.number, reverse=True):
         if earlier.number >= leg or earlier.claimed is None or not earlier.claimed.local:
             continue
         local = LegLocal(Path(earlier.claimed.local))
+        if share and share.spent:
+            break
         if _abandoned(dir, local, earlier.number, by_leg=leg):
-            for report in carry_over(dir, run.spec.checkpoints, local, leg=earlier.number, by_leg=leg, clock=clock):
+            if words := left_out(local):
+                journal.write(ev.Warned(leg=earlier.number, at=clock.now(), text=words))
+            for report in carry_over(dir, run.spec.checkpoints, local, leg=earlier.number, by_leg=leg, clock=clock, moved=moved):
                 journal_report(report, earlier.number, journal, clock)
+            if share and share.spent and local.path.exists():
+                words = _cut_short(dir, local, earlier.number, share)
+                log.warning("%s", words)
+                journal.write(ev.Warned(leg=leg, at=clock.now(), text=words))
     mine = run.legs[leg].claimed if leg in run.legs else None
     if mine and mine.local:
-        salvage_on_other_node(dir, run.spec.checkpoints, LegLocal(Path(mine.local)), leg=leg, clock=clock)
+        salvage_on_other_node(dir, run.spec.checkpoints, LegLocal(Path(mine.local)), leg=leg, clock=clock, moved=moved)
     journal_published(dir, leg=leg, journal=journal, clock=clock)
 
 
@@ -138,11 +153,14 @@ def carry_over(
             carry(local, dir)
         except LogsNotCarried as error:  # its checkpoints are worth more
             log.warning("a log of leg %d cannot be stored: %s", leg, error)
-        carry_artifacts(local, dir)
         missed = False
         for report in publish_left(dir, rule, local, leg=leg, by_leg=by_leg, clock=clock, moved=moved):
             missed = missed or report.kind == "missed"
             yield report
+        try:
+            carry_artifacts(local, dir, moved=moved)
+        except ShareSpent as error:
+            log.warning("artifacts of leg %d are left in %s: %s", leg, local.path, error)
         left = unpublished(local.checkpoints, dir.checkpoints, leg=leg)
         if left or missed:
             log.warning("%s still has checkpoints of leg %d that could not be published", local.path, leg)
@@ -180,6 +198,34 @@ def publish_left(
         yield report
         if report.kind == "published" and not unpublished(local.checkpoints, dir.checkpoints, leg=leg):
             return
+
+
+def left_out(local: LegLocal) -> str:
+    """What a leg left on the node that is never stored, in words: nothing but files is read, and no link among artifacts is followed."""
+    folders = (local.checkpoints, local.logs, local.tensorboard, local.spool, local.artifacts, local.models)
+    found = [path for folder in folders for path in _special_files(folder, links=folder in (local.artifacts, local.models))]
+    if not found:
+        return ""
+    more = f" and {len(found) - 1} more pipes, sockets, devices or links" if found[1:] else ""
+    return f"not stored, because only files are: {found[0]}{more}"
+
+
+def _special_files(folder: Path, *, links: bool) -> Iterator[Path]:
+    for above, _, names in os.walk(folder):
+        for name in names:
+            path = Path(above, name)
+            with contextlib.suppress(OSError):
+                mode = path.lstat().st_mode
+                if not stat.S_ISREG(mode) and (links or not stat.S_ISLNK(mode)):
+                    yield path
+
+
+def _cut_short(dir: RunDir, local: LegLocal, leg: int, share: SalvageShare) -> str:
+    by_hand = shlex.join(["python3", str(dir.supervisor), "salvage", str(dir.path)])
+    return (
+        f"storing what leg {leg} left on {socket.gethostname()} was stopped after {duration_text(share.seconds)}, its share of this leg: "
+        f"the rest is in {local.path}. The next leg there tries again, or run there: {by_hand}"
+    )
 
 
 def _left_by_itself(local: LegLocal) -> float | None:

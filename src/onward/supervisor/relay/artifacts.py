@@ -6,7 +6,8 @@ Reading looks in both places. Names are confined by `rundir/files/artifacts.py` 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,28 +51,35 @@ class RelayArtifacts:
             raise NotFound(f"there is no file {path[:100]!r}")
 
 
-def carry_artifacts(local: LegLocal, run: RunDir) -> None:
-    """Move what has come whole to the run's folder. Done again after a kill, it is the same."""
+def carry_artifacts(local: LegLocal, run: RunDir, *, moved: Callable[[int], None] | None = None) -> None:
+    """Move what has come whole to the run's folder. Done again after a kill, it is the same. `moved` hears of each piece."""
     for source, target in ((local.artifacts, run.artifacts), (local.models, run.models)):
         for path in pending_artifacts(source):
-            _move(source, path, target)
+            _move(source, path, target, moved or (lambda size: None))
 
 
 def pending_artifacts(folder: Path) -> list[str]:
-    """Files that are still on the node, by their relative paths."""
+    """Files that are still on the node, by their relative paths. Pipes, sockets, devices and links are none."""
     return sorted(
         os.path.relpath(os.path.join(there, name), folder)
         for there, _, names in os.walk(folder)
         for name in names
-        if not name.endswith(".part")
+        if not name.endswith(".part") and _is_file(os.path.join(there, name))
     )
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def has_pending_artifacts(local: LegLocal) -> bool:
     return bool(pending_artifacts(local.artifacts) or pending_artifacts(local.models))
 
 
-def _move(source: Path, path: str, target: Path) -> None:
+def _move(source: Path, path: str, target: Path, moved: Callable[[int], None]) -> None:
     """The copy on the node goes only if it is still the one that was carried."""
     try:
         file, _ = ArtifactFiles(source, root=source).open(path)
@@ -79,7 +87,7 @@ def _move(source: Path, path: str, target: Path) -> None:
         return
     with file:
         before = os.fstat(file.fileno())
-        ArtifactFiles(target, root=target).put(path, _pieces(file))
+        ArtifactFiles(target, root=target).put(path, _pieces(file, moved))
     try:
         now = os.stat(source / path, follow_symlinks=False)
         if (now.st_ino, now.st_mtime_ns) == (before.st_ino, before.st_mtime_ns):
@@ -88,9 +96,11 @@ def _move(source: Path, path: str, target: Path) -> None:
         pass
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
+def _pieces(file: BinaryIO, moved: Callable[[int], None]) -> Iterator[bytes]:
+    moved(0)
     while data := file.read(_CHUNK):
         yield data
+        moved(len(data))
 
 
 def _listed(files: ArtifactFiles, path: str) -> list[StoredFile]:
