@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -14,9 +15,11 @@ import pytest
 from onward.clock import ManualClock
 from onward.model import events as ev
 from onward.model.run import Leg
+from onward.supervisor.own_files.linked_folders import LinkedFolders
 from onward.supervisor.own_files.state_names import looks_like_state
 from onward.supervisor.own_files.watch import OwnFilesWatch
 from onward.supervisor.own_files.working_folder import list_state_files
+from tests.benches import until
 
 
 @pytest.mark.parametrize(
@@ -98,14 +101,14 @@ def test_a_file_written_or_replaced_in_the_working_folder_is_told_and_one_that_w
     [files] = entries(events)
     assert sorted(files) == ["checkpoint.pt", "out/model.bin"]
     assert isinstance(events[0], ev.SelfSaved) and events[0].leg == 3 and events[0].bytes == 5
-    watch.last_look()
+    watch.last_look(cut=True)
     assert len(events) == 1
 
 
 def test_the_last_look_tells_what_came_since_however_short_the_leg_was(tmp_path: Path, events: list[ev.Event]) -> None:
     watch = watch_of(tmp_path, events, Timer())
     (tmp_path / "checkpoint.pt").write_bytes(b"22")
-    watch.last_look()
+    watch.last_look(cut=True)
     assert entries(events) == [["checkpoint.pt"]]
 
 
@@ -176,14 +179,14 @@ def test_a_file_that_is_still_open_at_the_end_counts_only_if_its_format_says_tha
     watch = watch_of(tmp_path, events, Timer(), writer.pid)
     tell(writer, str(tmp_path / "losses"))  # a log under a name of its own
     watch.look()
-    watch.last_look()
+    watch.last_look(cut=True)
     assert entries(events) == []
     watch = watch_of(tmp_path, events, Timer(), writer.pid)
     with zipfile.ZipFile(tmp_path / "checkpoint.pth.tar", "w") as archive:
         archive.writestr("data", "1")
     tell(writer, str(tmp_path / "checkpoint.pth.tar"))
     watch.look()
-    watch.last_look()
+    watch.last_look(cut=True)
     assert entries(events) == [["checkpoint.pth.tar"]]
 
 
@@ -210,7 +213,7 @@ def test_a_file_that_only_a_kill_closed_does_not_count_whenever_the_next_look_co
     shell.communicate()
     living.clear()
     watch.look()
-    watch.last_look()
+    watch.last_look(cut=True)
     assert entries(events) == []
 
 
@@ -232,7 +235,106 @@ def test_a_folder_with_very_many_files_costs_no_more_than_the_bound_and_is_looke
     assert entries(events) == [["sample7.pt"]]
 
 
-def test_links_are_not_followed_to_files_or_folders(tmp_path: Path, events: list[ev.Event]) -> None:
+def test_a_file_that_was_open_shortly_before_the_training_left_by_itself_counts_in_any_format(
+    tmp_path: Path, events: list[ev.Event], writer: subprocess.Popen[str]
+) -> None:
+    watch = watch_of(tmp_path, events, Timer(), writer.pid)
+    tell(writer, str(tmp_path / "state.pkl"))
+    watch.look()
+    tell(writer, "")
+    watch.last_look(cut=False)
+    assert entries(events) == [["state.pkl"]]
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("onward.supervisor.own_files.watch._SYSTEM", ())
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    (tmp_path / "work").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    return tmp_path / "elsewhere"
+
+
+def test_a_short_save_through_a_linked_folder_or_file_counts(tmp_path: Path, events: list[ev.Event], elsewhere: Path) -> None:
+    work = tmp_path / "work"
+    (elsewhere / "old.npy").write_bytes(b"1")
+    (elsewhere / "deep").mkdir()
+    (elsewhere / "one.pkl").write_bytes(b"1")
+    (work / "out").symlink_to(elsewhere)
+    (work / "last.pkl").symlink_to(elsewhere / "one.pkl")
+    timer = Timer()
+    watch = watch_of(work, events, timer)
+    (work / "out" / "deep" / "state.npy").write_bytes(b"22")
+    timer.now = 30.0
+    watch.look()
+    (work / "last.pkl").write_bytes(b"333")
+    timer.now = 200.0
+    watch.look()
+    assert entries(events) == [[str(elsewhere / "deep" / "state.npy")], [str(elsewhere / "one.pkl")]]
+    (work / "out" / "state.npy").write_bytes(b"4444")
+    watch.last_look(cut=True)
+    assert entries(events)[2:] == [[str(elsewhere / "state.npy")]]
+
+
+def test_what_a_link_leads_to_in_the_folder_itself_or_the_runs_own_counts_once_or_not_at_all(
+    tmp_path: Path, events: list[ev.Event], elsewhere: Path
+) -> None:
+    work = tmp_path / "work"
+    for name in ("out", "of-onward"):
+        (work / name).mkdir()
+    (work / "latest").symlink_to(work / "out")
+    (work / "theirs").symlink_to(work / "of-onward")
+    watch = OwnFilesWatch(
+        work,
+        leg=3,
+        limit=100.0,
+        processes=lambda: (),
+        ours=(work / "of-onward",),
+        write=events.append,
+        clock=ManualClock(time.time()),
+        timer=Timer(),
+    )
+    (work / "latest" / "model.pt").write_bytes(b"1")
+    watch.last_look(cut=True)
+    assert entries(events) == [["out/model.pt"]]
+
+
+def test_very_many_files_behind_links_cost_no_more_than_the_bound(tmp_path: Path, elsewhere: Path) -> None:
+    work = tmp_path / "work"
+    for number in range(30):
+        folder = elsewhere / f"{number}"
+        folder.mkdir()
+        for file in range(20):
+            (folder / f"{file}.npy").touch()
+        (work / f"data{number}").symlink_to(folder)
+    listing = LinkedFolders(work, list_state_files(work).links, foreign=()).list()
+    assert 100 < len(listing.files) <= 200 and listing.operations <= 230
+
+
+def test_a_link_to_storage_that_hangs_holds_nobody_up_and_is_looked_behind_again_when_it_answers(
+    tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    (work / "out").symlink_to(elsewhere)
+    (elsewhere / "state.npy").write_bytes(b"1")
+    answers = threading.Event()
+    real = os.path.realpath
+
+    def realpath(path: str) -> str:
+        answers.wait()
+        return real(path)
+
+    monkeypatch.setattr("onward.supervisor.own_files.linked_folders.os.path.realpath", realpath)
+    linked = LinkedFolders(work, ["out"], foreign=(), patience=0.05)
+    try:
+        assert linked.list().files == {} and linked.list().files == {}
+        assert len([thread for thread in threading.enumerate() if thread.name == "links of the working folder"]) == 1
+    finally:
+        answers.set()
+    until(lambda: list(linked.list().files) == [str(elsewhere / "state.npy")])
+
+
+def test_links_that_were_made_since_are_not_followed_to_files_or_folders(tmp_path: Path, events: list[ev.Event]) -> None:
     elsewhere, work = tmp_path / "elsewhere", tmp_path / "work"
     elsewhere.mkdir()
     work.mkdir()
@@ -240,11 +342,11 @@ def test_links_are_not_followed_to_files_or_folders(tmp_path: Path, events: list
     (elsewhere / "model.pt").write_bytes(b"1")
     (work / "folder").symlink_to(elsewhere)
     (work / "last.pt").symlink_to(elsewhere / "model.pt")
-    watch.last_look()
+    watch.last_look(cut=True)
     assert entries(events) == []
     assert not list_state_files(work / "gone").files
     (work / "model.pt").write_bytes(b"1")
-    watch.last_look()
+    watch.last_look(cut=True)
     assert entries(events) == [["model.pt"]]
 
 
@@ -254,7 +356,7 @@ def test_a_file_from_before_the_leg_that_is_moved_into_the_folder_does_not_count
     for name, age in (("old.pt", 86_400), ("by-a-slow-clock.pt", 5)):
         (tmp_path / name).write_bytes(b"1")
         os.utime(tmp_path / name, (began - age, began - age))
-    watch.last_look()
+    watch.last_look(cut=True)
     assert entries(events) == [["by-a-slow-clock.pt"]]
 
 

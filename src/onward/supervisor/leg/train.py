@@ -19,7 +19,7 @@ from onward.schedulers.base import capabilities_of
 from onward.sdk.contract import EXIT_AGAIN
 from onward.supervisor.background import SystemSampler, never_hurts_training
 from onward.supervisor.companions import Turn
-from onward.supervisor.leg.after_training import carry_the_last_files, outcome_of, publish_the_rest, remove_launch_plan
+from onward.supervisor.leg.after_training import carry_the_last_files, outcome_of, publish_the_rest, remove_launch_plan, was_cut_short
 from onward.supervisor.leg.beside_training import TrainingCompanions, system_sampler
 from onward.supervisor.leg.context import LegContext
 from onward.supervisor.leg.publisher_process import PublisherProcess
@@ -100,7 +100,7 @@ class LegTraining:
             publish_the_rest(context, watch, code, gone=gone, until=ends, start_stager=start_stager)
             if own_looks.stopped:
                 with never_hurts_training("the last look for the training's own checkpoints"):
-                    own_files.last_look()
+                    own_files.last_look(cut=was_cut_short(code, asked=bool(watch.asked), ended=watch.ended))
         self.companions.end_all(until=ends)
         if not watch.deleted:
             carry_the_last_files(context, self.local)

@@ -1,9 +1,10 @@
 """While it trains: does the training write state of its own, outside ONWARD_CHECKPOINT_DIR? What it did goes into the journal.
 
 Two looks, both cheap. Which files its processes hold open for writing is read from /proc every few seconds: this finds files
-wherever they are, and costs the shared storage nothing. The working folder is listed once a minute, up to a bound.
-A file counts once it is closed and the training lives on: one that a kill closed may be half of a save, or a log. One that was
-written before the leg began does not count, wherever it was moved to since, and neither does a link.
+wherever they are, and costs the shared storage nothing. The working folder, and what its links lead to, is listed once a minute,
+up to a bound. A file counts once it is closed and the training lives on, or has left by itself: one that a kill closed may be half
+of a save, or a log. One that was written before the leg began does not count, wherever it was moved to since, and neither does a
+link that was made since.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from onward.checkpoints.watching.open_files import opened_by
 from onward.clock import Clock
 from onward.model import events as ev
 from onward.model.run import Leg
+from onward.supervisor.own_files.linked_folders import LinkedFolders
 from onward.supervisor.own_files.state_names import is_skipped, looks_like_state
 from onward.supervisor.own_files.working_folder import FileStamp, list_state_files, stamps
 
@@ -63,8 +65,10 @@ class OwnFilesWatch:
         self._every = min(_EVERY, _SHARE_OF_A_LEG * limit) if limit else _EVERY
         self.pause = min(_OPEN_FILES, self._every)  # seconds between two calls of `look`
         listing = list_state_files(folder)
-        self._known = listing.files
-        self._next = timer() + self._rest(listing.operations)
+        self._linked = LinkedFolders(folder, listing.links, foreign=(self._base, *self._foreign))
+        linked = self._linked.list()
+        self._known = {**listing.files, **linked.files}
+        self._next = timer() + self._rest(listing.operations + linked.operations)
         self._open: frozenset[str] = frozenset()  # real paths, at the last look
         self._closed: frozenset[str] = frozenset()  # between the last two: by the training, if it lives at the next; else by a kill
         self._untold: dict[str, FileStamp] = {}
@@ -81,9 +85,10 @@ class OwnFilesWatch:
         if self._untold and self._timer() >= self._tell_at:
             self._tell()
 
-    def last_look(self) -> None:
-        """What the training was not seen to outlive after closing it may be torn: it counts only if its format says that it is whole."""
-        self._note_all(path for path in self._open | self._closed if has_proper_end(Path(path)))
+    def last_look(self, *, cut: bool) -> None:
+        """`cut`: it may have been in the middle of a save. What it was not seen to outlive after closing it may then be torn: it counts
+        only if its format says that it is whole."""
+        self._note_all(path for path in self._open | self._closed if not cut or has_proper_end(Path(path)))
         self._list()
         if self._untold:
             self._tell()
@@ -103,11 +108,12 @@ class OwnFilesWatch:
             self._write(self._event(leg.number, whole))
 
     def _list(self) -> None:
-        listing = list_state_files(self._folder)
-        for name, stamp in listing.files.items():
-            if os.path.realpath(self._folder / name) not in self._open | self._closed:
+        listing, linked = list_state_files(self._folder), self._linked.list()
+        for name, stamp in (*listing.files.items(), *linked.files.items()):
+            path = name if name.startswith("/") else os.path.realpath(self._folder / name)
+            if path not in self._open | self._closed:
                 self._note(name, stamp)
-        self._next = self._timer() + self._rest(listing.operations)
+        self._next = self._timer() + self._rest(listing.operations + linked.operations)
 
     def _note_all(self, paths: Iterable[str]) -> None:
         for name, stamp in stamps(map(self._name, paths), self._folder).items():

@@ -20,24 +20,29 @@ FileStamp = tuple[int, int, int]  # size, time of the last write in nanoseconds,
 @dataclass(kw_only=True)
 class FolderListing:
     files: dict[str, FileStamp] = field(default_factory=dict)  # by name relative to the folder
+    links: list[str] = field(default_factory=list)  # relative to the folder
+    entries: int = 0  # that it went through
     operations: int = 0  # that it cost the storage
 
 
 def list_state_files(folder: Path, *, most: int = MOST_ENTRIES) -> FolderListing:
-    """Folders nearest to it first. What is behind links is not the training's own: data sets and older tries lie there."""
+    """Folders nearest to it first. What is behind links is not looked at."""
     found = FolderListing()
     todo: deque[tuple[str, int]] = deque([("", 0)])
-    left = most
-    while left > 0 and todo:
+    while found.entries < most and todo:
         below, depth = todo.popleft()
         found.operations += 1
         try:
             with os.scandir(folder / below) as entries:
                 for entry in entries:
-                    if (left := left - 1) < 0:
+                    if found.entries >= most:
                         break
+                    found.entries += 1
                     name = f"{below}/{entry.name}" if below else entry.name
-                    if entry.is_dir(follow_symlinks=False):
+                    if entry.is_symlink():
+                        if not is_skipped(entry.name):
+                            found.links.append(name)
+                    elif entry.is_dir(follow_symlinks=False):
                         if depth < _DEEPEST and not is_skipped(entry.name):
                             todo.append((name, depth + 1))
                     elif entry.is_file(follow_symlinks=False) and looks_like_state(name):
