@@ -11,6 +11,7 @@ import pytest
 from onward.checkpoints.manifest import OWN, read_manifest
 from onward.checkpoints.publishing.publish import publish
 from onward.checkpoints.restoring.working_folder import put_back
+from onward.checkpoints.watching.candidate import Candidate
 from onward.checkpoints.watching.linked_paths import LinkedWatcher, own_paths
 from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import CheckpointName
@@ -281,3 +282,78 @@ def test_a_damaged_checkpoint_is_not_put_back(work: Path, store: Path) -> None:
     with pytest.raises(CheckpointDamaged):
         put_back(folder, work, ["checkpoint.pth.tar"])
     assert not list(work.iterdir())
+
+
+# ── files that are written again and again ────────────────────────────────────
+
+
+class Rewritten:
+    """Files that were written just before each look at them, so many seconds ago."""
+
+    def __init__(self, work: Path, *names: str, ago: float = 0.0) -> None:
+        self._ago = ago
+        self.now = LONG_AGO
+        self.warned: list[str] = []
+        self._work, self._names = work, names
+        self.watch = LinkedWatcher(work.parent / "links", work, names, warn=self.warned.append, timer=lambda: self.now)
+        self.watch.ignore_present(before=LONG_AGO)
+
+    def pass_seconds(self, seconds: int) -> list[Candidate]:
+        """Until something can be taken."""
+        for _ in range(seconds // 30):
+            self.now += 30.0
+            for name in self._names:
+                save(self._work / name, f"{self.now}", at=self.now - self._ago)
+            if found := self.watch.ready(now=self.now):
+                return found
+        return []
+
+
+def test_a_file_that_is_never_quiet_is_taken_between_two_writes_after_ten_minutes(work: Path) -> None:
+    training = Rewritten(work, "state.pt")
+    [candidate] = training.pass_seconds(700)
+    assert 600 <= training.now - LONG_AGO < 640 and training.warned == []
+    assert training.watch.unchanged(candidate) and not candidate.again
+    training.watch.done_with(candidate)
+    published = training.now
+    assert training.pass_seconds(700) and training.now - published >= 600
+
+
+def test_a_file_that_changes_while_it_is_copied_is_tried_more_rarely_the_longer_that_takes_and_it_is_said_once(work: Path) -> None:
+    training = Rewritten(work, "state.pt", ago=5.0)
+    [candidate] = training.pass_seconds(700)
+    assert training.now - LONG_AGO < 600  # it rests for a while
+    training.now += 60.0  # of copying
+    save(work / "state.pt", "new", at=training.now)
+    assert not training.watch.unchanged(candidate)
+    training.watch.not_taken(candidate)
+    failed = training.now
+    [candidate] = training.pass_seconds(2000)
+    assert 540 <= training.now - failed < 580
+    for _ in range(4):
+        training.now += 60.0
+        training.watch.not_taken(candidate)
+        [candidate] = training.pass_seconds(2000)
+    [words] = training.warned
+    assert words.startswith("not published for 3") and "state.pt, since it is open, or written again" in words
+
+
+def test_a_file_that_is_cut_off_whenever_it_is_looked_at_is_not_taken(work: Path) -> None:
+    training = Rewritten(work, "state.pt")
+    for _ in range(70):
+        training.now += 30.0
+        save(work / "state.pt", f"{training.now}", at=training.now)
+        tear(work / "state.pt", at=training.now)
+        assert training.watch.ready(now=training.now) == []
+    assert len(training.warned) == 1
+
+
+def test_of_several_files_a_half_written_save_is_not_taken(work: Path) -> None:
+    training = Rewritten(work, "model.pt", "optim.pt")
+    for name in ("model.pt", "optim.pt") * 50:
+        training.now += 10.0
+        save(work / name, f"{training.now}", at=training.now)
+        if found := training.watch.ready(now=training.now):
+            break
+    assert name == "optim.pt" and {name for name, _, _ in found[0].fingerprint} == {"model.pt", "optim.pt"}
+    assert training.now - LONG_AGO >= 600

@@ -9,6 +9,7 @@ import glob
 import math
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -24,6 +25,9 @@ from onward.checkpoints.watching.watcher import SaveWatcher
 _MOST_FILES = 10_000
 _SECONDS_PER_FILE = 1.5  # between two looks: each asks shared storage for every file, up to three times
 _LONGEST_REST = 60.0
+_OVERDUE = 600.0  # seconds without a publish: files that are written again and again are then taken between two writes
+_LATE = 1800.0  # seconds after which it is said that this never worked
+_SHARE_OF_TIME = 0.1  # that copying in vain may take
 
 
 def own_paths(folder: Path, patterns: Iterable[str]) -> list[str]:
@@ -83,14 +87,19 @@ class LinkedWatcher(SaveWatcher):
         *,
         published: Manifest | None = None,
         warn: Callable[[str], None] = lambda words: None,
+        timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(links)
+        super().__init__(links, timer=timer)
         self._links = links
         self._working = folder
         self._patterns = patterns
         files = published.files.items() if published and published.made_by == OWN else ()
         self._known = {(name, entry.size, entry.written) for name, entry in files}
-        self._warn: Callable[[str], None] | None = warn  # once
+        self._warn = warn
+        self._told: set[str] = set()  # each is said once
+        self._waits_since: float | None = None  # files that are not published yet; by the clock of `ready`
+        self._taken = 0.0  # when files were taken between two writes, by the timer
+        self._next_try = -math.inf
         self._before = -math.inf
         self._older: dict[str, FileVersion] = {}  # no work of the run's: left out until they are written
 
@@ -105,8 +114,48 @@ class LinkedWatcher(SaveWatcher):
     def ready(self, *, now: float, closed: bool = False, killed: bool = False) -> list[Candidate]:
         files = self._refresh()
         found = super().ready(now=now, closed=closed, killed=killed)
+        if not closed and not self._names_steps:
+            found = self._worth_a_copy(found, now)
         self.rest = min(max(self.rest, 1.0 + _SECONDS_PER_FILE * files), _LONGEST_REST)
         return found
+
+    def done_with(self, candidate: Candidate) -> None:
+        super().done_with(candidate)
+        self._waits_since, self._next_try = None, -math.inf
+
+    def not_taken(self, candidate: Candidate) -> None:
+        super().not_taken(candidate)
+        self._next_try = self._timer() + (self._timer() - self._taken) * (1 / _SHARE_OF_TIME - 1)
+
+    def _worth_a_copy(self, found: list[Candidate], now: float) -> list[Candidate]:
+        """Of files without a number, which saves write again: not at once after a copy in vain, and in the end also what never rests."""
+        if not self.new_plain:
+            self._waits_since = None
+            return found
+        self._waits_since = now if self._waits_since is None else self._waits_since
+        waited = now - self._waits_since
+        if waited >= _LATE:
+            self._say("late", _never_still(self.new_plain, waited))
+        if self._timer() < self._next_try:
+            return []
+        if not found and waited >= _OVERDUE:
+            found = self._between_two_writes(now)
+        self._taken = self._timer()
+        return found
+
+    def _between_two_writes(self, now: float) -> list[Candidate]:
+        """The files as they are: whoever copies them finds out whether they stayed so. Several only if this save has written all."""
+        look = self._look(now, closed=False)
+        own = tuple(sorted(self._beside.lasting(look.plain)))
+        whole = self._rounds.known or {seen[0] for seen in own} <= self._rounds.written
+        if not whole or self._rounds.lacking() or look.busy(own):
+            return []
+        return [self._files(None, own, own, again=False, rewritten=False)]
+
+    def _say(self, what: str, words: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            self._warn(words)
 
     def _is_older(self, seen: FileVersion, before: float) -> bool:
         return seen in self._known or super()._is_older(seen, before)
@@ -117,9 +166,8 @@ class LinkedWatcher(SaveWatcher):
     def _refresh(self) -> int:
         """Make the links those to the files that are there now, and say how many files there are."""
         found, led_out = _own_and_led_out(self._working, self._patterns)
-        if led_out and self._warn:
-            self._warn(_not_published(led_out))
-            self._warn = None
+        if led_out:
+            self._say("led out", _not_published(led_out))
         wanted = {name for name in found if not self._was_there(name)}
         there = {os.path.relpath(os.path.join(at, name), self._links) for at, _, names in os.walk(self._links) for name in names}
         for name in there - wanted:
@@ -146,6 +194,14 @@ class LinkedWatcher(SaveWatcher):
         except OSError:
             return None  # gone
         return name, seen.st_size, seen.st_mtime_ns
+
+
+def _never_still(names: Sequence[str], waited: float) -> str:
+    which = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    return (
+        f"not published for {waited / 60:.0f} min: {which}, since it is open, or written again, before a copy of it is done;"
+        " save less often, or under a new name each time (epoch_1.pt)"
+    )
 
 
 def _not_published(names: Sequence[str]) -> str:
