@@ -15,14 +15,16 @@ from typing import Any
 
 import pytest
 
+from onward.checkpoints.manifest import OWN, FileEntry, Manifest
 from onward.cli import verbs
 from onward.cli.main import app, main
 from onward.model import events as ev
 from onward.model.job import JobState
 from onward.model.run import LegEnd, RunState
-from onward.rundir.journal import read_run
+from onward.model.spec import CheckpointRule
+from onward.rundir.journal import Journal, read_run
 from onward.rundir.layout import RunDir
-from tests.sandbox import PlayedRun, Sandbox, strict_json
+from tests.sandbox import NOON, PlayedRun, Sandbox, strict_json
 
 VERBS = [
     "submit",
@@ -452,6 +454,33 @@ def test_checkpoints_are_listed_and_a_damaged_one_is_exit_code_1(onward: Onward,
     assert said.code == 1
     assert "does not match its hash" in said.out
     assert onward("checkpoints", "digits", "--verify", "--json").json["checkpoints"][0]["state"] == "damaged"
+
+
+def test_checkpoints_lists_the_trainings_own_files_and_whether_they_are_published(onward: Onward, sandbox: Sandbox) -> None:
+    dir = sandbox.submit(checkpoints=CheckpointRule(paths=("*.pt",)))
+    assert "no checkpoint yet" in onward("checkpoints", "digits").err
+    for number, name in enumerate(("carried.pt", "newer.pt", "new.pt", "seen.bin")):
+        (dir.code / name).write_bytes(b"x" * (number + 1))
+        os.utime(dir.code / name, (NOON + number, NOON + number))
+    journal = Journal(dir.leg_journal(1))
+    journal.write(ev.SelfSaved(leg=1, at=sandbox.clock.now(), files=["seen.bin", "gone.bin"], bytes=4, written=NOON))
+    journal.close()
+    written = {"carried.pt": int(NOON * 1e9), "newer.pt": 1}
+    files = {name: FileEntry(size=number + 1, hash="", written=at) for number, (name, at) in enumerate(written.items())}
+    manifest = Manifest(leg=1, step=7, created=NOON, files=files, made_by=OWN)
+    folder = dir.checkpoints / str(manifest.name)
+    folder.mkdir()
+    (folder / "manifest.json").write_text(manifest.to_json())
+    body = onward("checkpoints", "digits", "--json").json["own_files"]
+    assert [(one["path"], one["bytes"], one["published"], one["step"]) for one in body] == [
+        ("seen.bin", 4, "no", None),
+        ("new.pt", 3, "no", None),
+        ("newer.pt", 2, "older", 7),
+        ("carried.pt", 1, "yes", 7),
+    ]
+    lines = onward("checkpoints", "digits").out.splitlines()
+    assert lines[-1].split()[0] == "carried.pt" and lines[-1].endswith("with step 7")
+    assert lines[-2].endswith("an older version, with step 7") and lines[-3].endswith("no")
 
 
 def test_clusters_tells_which_answer(onward: Onward, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from onward.cli.context import JsonOption, RunArgument, locate_run, repair_seen_runs
-from onward.cli.output import age_text, json_to_stdout, table, to_stderr
+from onward.cli.output import age_text, json_to_stdout, safe, table, to_stderr, to_stdout
 
 
 def checkpoints(
@@ -21,11 +21,12 @@ def checkpoints(
 
     opened = locate_run(run)
     found = opened.host.checkpoints(run=opened.run, verify=verify)
+    own = opened.host.own_files(run=opened.run)
     if json:
-        json_to_stdout({"schema": SCHEMA, "checkpoints": found})
-    elif not found:
+        json_to_stdout({"schema": SCHEMA, "checkpoints": found, "own_files": list(own)})
+    elif not found and not own:
         to_stderr("no checkpoint yet: what the training writes into ONWARD_CHECKPOINT_DIR or saves with run.checkpoint(step) appears here")
-    else:
+    elif found:
         table(
             ("STEP", "LEG", "SIZE", "STATE", "MADE", "FOLDER"),
             [
@@ -41,7 +42,24 @@ def checkpoints(
             ],
             state_columns=(3,),
         )
+    if own and not json:
+        if found:
+            to_stdout("")
+        table(
+            ("OWN FILE", "SIZE", "WRITTEN", "PUBLISHED"),
+            [(safe(one["path"]), format_bytes(one["bytes"]), age_text(one["modified"]), _published(one)) for one in own],
+        )
     if opened.host.hostname is None:
         repair_seen_runs()
     if any(entry["state"] == "damaged" for entry in found):
         raise typer.Exit(1)
+
+
+def _published(file: dict[str, Any]) -> str:
+    match file["published"]:
+        case "yes":
+            return f"with step {file['step']}"
+        case "older":
+            return f"an older version, with step {file['step']}"
+        case _:
+            return "no"

@@ -72,6 +72,8 @@ class Host(Protocol):
 
     def checkpoints(self, *, run: str, verify: bool) -> Sequence[RunRecord]: ...
 
+    def own_files(self, *, run: str) -> Sequence[RunRecord]: ...
+
     def tend(self) -> TendReport: ...
 
     def examine(self, *, clusters: list[str]) -> HostFindings: ...
@@ -138,6 +140,11 @@ class LocalHost:
 
     def checkpoints(self, *, run: str, verify: bool) -> Sequence[RunRecord]:
         return checkpoints(RunDir(Path(run)), verify=verify)
+
+    def own_files(self, *, run: str) -> Sequence[RunRecord]:
+        from onward.operations.runs.own_checkpoints import own_checkpoints
+
+        return own_checkpoints(RunDir(Path(run)))
 
     def examine(self, *, clusters: list[str]) -> HostFindings:
         """The machine, then these clusters, by name and runs folder."""

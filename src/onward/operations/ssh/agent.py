@@ -38,7 +38,7 @@ from onward.schedulers.cluster_settings import ClusterSettings, Settings, Tracke
 
 BEAT = 5.0  # seconds between signs of life where there is nothing to say: writing tells us whether anyone still listens
 
-_LOOKS = ("runs", "open_runs", "matches", "show", "checkpoints", "examine", "snapshot", "watch", "logs")
+_LOOKS = ("runs", "open_runs", "matches", "show", "checkpoints", "own_files", "examine", "snapshot", "watch", "logs")
 _ACTS = ("cancel", "cancel_many", "stop", "resume", "adopt", "tend")
 
 

@@ -114,6 +114,10 @@ class RemoteHost:
         records: list[RunRecord] = self._ask("checkpoints", within=24 * 3600.0 if verify else PATIENCE, run=run, verify=verify)
         return records
 
+    def own_files(self, *, run: str) -> Sequence[RunRecord]:
+        records: list[RunRecord] = self._ask("own_files", run=run)
+        return records
+
     def tend(self) -> TendReport:
         from onward.operations.repair.tend import TendReport
 
