@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -55,7 +56,7 @@ def checkpoints(
         raise typer.Exit(1)
 
 
-def _published(file: dict[str, Any]) -> str:
+def _published(file: Mapping[str, Any]) -> str:
     match file["published"]:
         case "yes":
             return f"with step {file['step']}"
