@@ -90,9 +90,9 @@ class Running:
         self.process.send_signal(how)
         return self.process.wait(PATIENCE)
 
-    def onward(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def onward(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "onward", *words]
-        return subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        return subprocess.run(command, cwd=cwd, env=self.env, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def token(self, *flags: str) -> str:
         done = self.onward("token", "create", *flags)

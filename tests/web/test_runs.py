@@ -371,6 +371,18 @@ def test_what_is_wrong_is_told_at_its_field_and_its_line(new: Page) -> None:
     expect(new.get_by_role("button", name="Start the run")).to_be_disabled()
 
 
+def test_a_new_run_begins_with_a_params_file_of_the_folder_or_with_the_usual_one(server: Running, code: Path, page: Page) -> None:
+    (code / "wide.yaml").write_text("name: wide\ntrain:\n  command: python3 train.py\n")
+    page.goto("/new")
+    page.get_by_role("button", name="Start from").click()
+    page.get_by_role("button", name="wide.yaml").click()
+    expect(page.get_by_label("params.yaml")).to_have_value(re.compile("^name: wide"))
+    expect(page.get_by_label("Command")).to_have_value("python3 train.py")
+    page.get_by_role("button", name="Start from").click()
+    page.get_by_role("button", name="A new file").click()
+    expect(page.get_by_label("params.yaml")).to_have_value(re.compile("^name: my-run"))
+
+
 def test_a_run_is_started_from_the_form(server: Running, code: Path, new: Page) -> None:
     new.get_by_label("Name", exact=True).fill("from-the-form")
     new.get_by_label("Cluster").select_option("local")
@@ -386,3 +398,42 @@ def test_a_run_is_started_from_the_form(server: Running, code: Path, new: Page) 
     id = new.url.rpartition("/")[2]
     run = server.json("GET", f"/api/v1/runs/{id}", server.token())
     assert (run["name"], run["source"], run["cluster"]) == ("from-the-form", "onward", "local")
+
+
+def test_one_who_ran_onward_up_starts_a_run_without_a_settings_file_and_clones_it(tmp_path: Path, browser: Browser) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "train.py").write_text("print('trained')\n")
+    with Running(tmp_path / "up") as own:
+        context, watch = new_context(browser, own.url)
+        page = context.new_page()
+        log_in(page, own.link)
+        done = own.onward("submit", "--cluster", "local", "--", "python3", "train.py", cwd=project)
+        assert done.returncode == 0, done.stderr
+        page.goto("/new")
+        page.get_by_label("Name", exact=True).fill("by-hand")
+        page.get_by_label("Cluster").select_option("local")
+        page.get_by_label("Command").fill("python3 train.py")
+        page.get_by_label("CPUs per task").fill("1")
+        page.get_by_label("Memory per node").fill("64M")
+        expect(page.get_by_label("Code folder")).to_have_value(str(project))
+        page.get_by_role("button", name="Start the run").click()
+        expect(page).to_have_url(re.compile(r"/runs/\w+$"))
+        page.goto("/new")
+        page.get_by_role("button", name="Start from").click()
+        page.get_by_role("link", name="by-hand").click()
+        expect(page.get_by_role("dialog", name="Clone by-hand")).to_be_visible()
+        page.get_by_role("button", name="Cancel").last.click()
+        expect(page).to_have_url(re.compile(r"/runs/\w+$"))
+        context.close()
+        assert watch.wrong == []
+
+
+def test_one_who_came_by_anothers_link_is_told_in_one_sentence_what_to_do(tmp_path: Path, browser: Browser) -> None:
+    with Running(tmp_path / "up") as own:
+        context, _ = new_context(browser, own.url)
+        page = context.new_page()
+        log_in(page, own.onward("token", "login", "--name", "bea").stdout.strip())
+        page.goto("/new")
+        expect(page.get_by_role("note")).to_have_text(re.compile("^No folder can be used yet. Log in with the link that onward up"))
+        context.close()

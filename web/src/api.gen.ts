@@ -355,7 +355,9 @@ export interface paths {
         };
         /**
          * List folders that runs may be started from
-         * @description As the settings name them.
+         * @description Those in the settings' `server.code`.
+         *
+         *     For the browser of the user who runs the server: also those that this user submitted runs from, and the one where it was started.
          */
         get: operations["folders_api_v1_drafts_folders_get"];
         put?: never;
@@ -3152,14 +3154,24 @@ export interface components {
              * @description The text of its `params.yaml`, if it has one.
              */
             file: string | null;
+            /**
+             * Files
+             * @description All params files that lie in it, `params.yaml` first.
+             */
+            files: components["schemas"]["ParamsFile"][];
         };
         /** CodeFolders */
         CodeFolders: {
             /**
              * Folders
-             * @description The settings' `server.code`; empty: no runs can be started over HTTP here.
+             * @description Empty: you can start no runs here; `advice` says what to do.
              */
             folders: components["schemas"]["CodeFolder"][];
+            /**
+             * Advice
+             * @description If there is none: how to get one, in one sentence.
+             */
+            advice: string;
         };
         /** ColumnOut */
         ColumnOut: {
@@ -4268,6 +4280,13 @@ export interface components {
             data: {
                 [key: string]: unknown;
             };
+        };
+        /** ParamsFile */
+        ParamsFile: {
+            /** Name */
+            name: string;
+            /** Text */
+            text: string;
         };
         /** ParamsText */
         ParamsText: {
@@ -5740,7 +5759,7 @@ export interface components {
             } | null;
             /**
              * Folder
-             * @description Where the command starts, and the code to freeze: on the server's machine, under one of its `server.code`.
+             * @description Where the command starts, and the code to freeze: on the server's machine, in one of `/api/v1/drafts/folders`.
              */
             folder: string;
             /**

@@ -57,6 +57,7 @@ from onward.api.web_app import WebApp
 from onward.errors import OnwardError, StorageFull
 from onward.operations.context import OperationsContext
 from onward.operations.tracker_access.location import TrackerLocation
+from onward.operations.tracker_access.owner_logins import OwnerLogins
 from onward.tracker.access.token_store import TokenStore
 from onward.tracker.ingest.pushed_files import PushedFiles
 from onward.tracker.store import Tracker
@@ -95,6 +96,7 @@ def make_server(
     secure: bool = False,
     tend: bool = True,
     url: str = "",
+    owners: OwnerLogins | None = None,
 ) -> ApiServer:
     allowed = context.settings.server
     services = Services(
@@ -110,9 +112,10 @@ def make_server(
         secrets=location.note.with_suffix(".secrets"),
         requests_at=location.requests,
         url=url,
+        owners=owners,
     )
     api, routes = _shared()
-    login = LoginPage(store, context.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins)
+    login = LoginPage(store, context.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins, owners=owners)
     gate = AccessGate(
         WebApp(_with_services(api, services)),
         routes=routes,

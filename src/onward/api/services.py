@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from onward.operations.alerts.service import AlertService
     from onward.operations.clusters.snapshot_cache import SnapshotCache
     from onward.operations.pipelines.listing import PipelineList
+    from onward.operations.tracker_access.owner_logins import OwnerLogins
     from onward.tracker.requests.store import Requests
     from onward.tracker.store import Tracker
 
@@ -41,6 +42,7 @@ class Services:
     secrets: Path  # of the channels of alerts: a file
     requests_at: str  # the gateway's store: a file, or a PostgreSQL address
     url: str = ""  # how people reach this server
+    owners: OwnerLogins | None = None  # which logins are the user's who runs this server; None: nobody's
     counts: Callable[[], dict[tuple[str, int], int]] = field(default=dict)  # answers by method and status
     stopping: bool = False
     last_tended: float | None = None

@@ -12,7 +12,7 @@ from pathlib import Path
 from onward.clock import Clock, SystemClock
 from onward.errors import InvalidInput
 from onward.model.spec import Cluster
-from onward.operations.remembered_roots import RememberedRoot, RootState, forget_removed, notes_mark, remember_root, remembered_roots
+from onward.operations.remembered_roots import CODE, RememberedRoot, RootState, forget_removed, notes_mark, remember_root, remembered_roots
 from onward.rundir.layout import RunDir, runs_under
 from onward.schedulers.base import Scheduler
 from onward.schedulers.cluster_settings import Settings
@@ -93,6 +93,14 @@ class OperationsContext:
     def remember_root(self, root: Path) -> None:
         """That runs are in it, for whoever looks from another folder."""
         remember_root(self.env, root)
+
+    def remember_code(self, folder: Path) -> None:
+        """That this user has submitted a run from it."""
+        remember_root(self.env, folder, CODE)
+
+    def remembered_code(self) -> list[Path]:
+        """Folders that this user has submitted runs from, as far as they are there; those used last first."""
+        return [folder.path for folder in remembered_roots(self.env, CODE) if folder.state is RootState.THERE]
 
     def forget_removed_roots(self) -> list[str]:
         """What is worth telling of the roots that are remembered."""

@@ -1,6 +1,6 @@
-"""Roots that this user has submitted runs to, remembered so that runs are found from any folder.
+"""Roots that this user has submitted runs to, remembered so that runs are found from any folder; and the folders they were submitted from.
 
-One small file per root in the state folder, so that nothing needs a lock. Nothing depends on it: without a state folder, runs are looked
+One small file per folder in the state folder, so that nothing needs a lock. Nothing depends on it: without a state folder, runs are looked
 for where the settings say, and that is all.
 """
 
@@ -22,6 +22,7 @@ from onward.errors import OnwardError
 from onward.schedulers.state_folder import state_folder
 from onward.sdk.atomic_files import write_whole
 
+ROOTS, CODE = "roots", "code-folders"
 MOST = 100
 _FRESH = 86400.0  # seconds: a root in use is noted once a day
 _PATIENCE = 3.0  # seconds for a root's storage to answer
@@ -66,10 +67,10 @@ class RememberedRoot:
                 return ""
 
 
-def remember_root(env: Mapping[str, str], root: Path) -> None:
-    """Called for every run that is submitted. What cannot be remembered is no failure."""
+def remember_root(env: Mapping[str, str], root: Path, kind: str = ROOTS) -> None:
+    """Called for every run that is submitted. What cannot be remembered is no failure. `kind`: of which folders it is one."""
     try:
-        note = _folder(env) / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}.json"
+        note = _folder(env, kind) / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}.json"
         seen = root.stat()
         root_note = json.dumps(asdict(RootNote(root=str(root), inode=seen.st_ino, device=seen.st_dev, host=socket.gethostname())))
         if note.exists() and time.time() - note.stat().st_mtime < _FRESH and note.read_text() == root_note:
@@ -82,10 +83,10 @@ def remember_root(env: Mapping[str, str], root: Path) -> None:
         return
 
 
-def remembered_roots(env: Mapping[str, str]) -> list[RememberedRoot]:
+def remembered_roots(env: Mapping[str, str], kind: str = ROOTS) -> list[RememberedRoot]:
     """Those used last first. Each is looked at in a thread of its own: storage that hangs must not keep the others from being seen."""
     try:
-        notes = _notes(_folder(env))[:MOST]
+        notes = _notes(_folder(env, kind))[:MOST]
     except (OSError, OnwardError):
         return []
     looks = [_hanging.get(path) or _Look(path, note) for path in notes if (note := _read(path))]
@@ -165,8 +166,8 @@ def _device_above(root: Path) -> int | None:
     return None
 
 
-def _folder(env: Mapping[str, str]) -> Path:
-    return state_folder(env) / "roots"
+def _folder(env: Mapping[str, str], kind: str = ROOTS) -> Path:
+    return state_folder(env) / kind
 
 
 def _notes(folder: Path) -> list[Path]:

@@ -21,6 +21,7 @@ from onward.api.plain_pages import HTML, STYLED, page_of
 from onward.api.transport.problems import Problem
 from onward.api.transport.responses import BodyTooLarge, Receive, Send, read_body, send_problem, send_whole
 from onward.clock import Clock
+from onward.operations.tracker_access.owner_logins import OwnerLogins
 from onward.tracker.access.token_store import TokenStore
 from onward.tracker.access.tokens import Scope, Secret, Token
 
@@ -29,8 +30,11 @@ _TO = re.compile(r"/(?![/\\])[\x21-\x7e]{0,4000}")  # a place on this server, an
 
 
 class LoginPage:
-    def __init__(self, store: TokenStore, clock: Clock, *, cookie: str, secure: bool = False, failures: int = 5) -> None:
-        """`cookie`: its name. `failures`: how many a minute from one address."""
+    def __init__(
+        self, store: TokenStore, clock: Clock, *, cookie: str, secure: bool = False, failures: int = 5, owners: OwnerLogins | None = None
+    ) -> None:
+        """`cookie`: its name. `failures`: how many a minute from one address. `owners`: who is the server's own user."""
+        self._owners = owners
         self.cookie = cookie
         self._store = store
         self._clock = clock
@@ -90,7 +94,9 @@ class LoginPage:
         until = now + SESSION_DAYS * 86400
         expires = min(until, token.expires) if token.expires is not None and token.scope is Scope.USER else until
         parent = token.id if token.scope is Scope.USER else None  # a login code is used up by now
-        _, secret = self._store.create(Scope.SESSION, name=token.name, rights=token.rights, expires=expires, parent=parent, now=now)
+        made, secret = self._store.create(Scope.SESSION, name=token.name, rights=token.rights, expires=expires, parent=parent, now=now)
+        if self._owners and token.scope is Scope.LOGIN and self._owners.has(token.id):
+            self._owners.add(made.id)
         return secret
 
 

@@ -121,11 +121,14 @@ def login(
     name: Annotated[str, typer.Option("--name", help="Whose browser.")] = "",
     db: DbOption = None,
 ) -> None:
-    """Print a link that logs a browser in, once, within 15 minutes."""
+    """Print a link that logs a browser in, once, within 15 minutes.
+
+    Without options the link is for your own browser: it may also start runs from your project folders. Give `--name` for anybody else's."""
     import getpass
 
     from onward.errors import InvalidInput, NotFound
     from onward.operations.tracker_access.location import login_link, open_tracker, tracker_location
+    from onward.operations.tracker_access.owner_logins import OwnerLogins
     from onward.tracker.access.tokens import Rights
 
     if rights not in list(Rights):
@@ -135,7 +138,9 @@ def login(
     if url is None:
         raise NotFound(f"no server on this machine serves {location.words}", hint="start it: onward up")
     with open_tracker(location) as opened:
-        to_stdout(login_link(opened.tokens, url, name=name or getpass.getuser(), rights=Rights(rights), minutes=_LOGIN_MINUTES))
+        owners = None if name or rights != Rights.ADMIN else OwnerLogins(os.environ)
+        link = login_link(opened.tokens, url, name=name or getpass.getuser(), rights=Rights(rights), minutes=_LOGIN_MINUTES, owners=owners)
+        to_stdout(link)
 
 
 def _lifetime(text: str) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from onward.operations.tracker_access.location import TrackerLocation
 
 _LINK_HOURS = 24
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def up(
@@ -51,6 +52,7 @@ def up(
     from onward.cli.context import open_context
     from onward.operations.remembered_roots import roots_text
     from onward.operations.tracker_access.location import ServingLock, login_link, open_tracker, tracker_location
+    from onward.operations.tracker_access.owner_logins import OwnerLogins
     from onward.tracker.access.tokens import Rights
 
     location = tracker_location(os.environ, db, files)
@@ -75,6 +77,8 @@ def up(
                 to_stderr(f"demo data: {fill(opened.tracker)} runs")
             hosts = HostRules.of(bound=host, machine=socket.gethostname(), given=listening.names)
             context = open_context()
+            private = certfile is not None or host in _LOOPBACK
+            owners = OwnerLogins(os.environ) if private else None
             server = make_server(
                 opened.tracker,
                 opened.tokens,
@@ -83,19 +87,21 @@ def up(
                 hosts=hosts,
                 root=root_path,
                 secure=certfile is not None,
+                owners=owners,
                 tend=not no_tend,
                 url=url,
             )
 
             def ready() -> None:
                 serving.at(url)
-                to_stdout(login_link(opened.tokens, url, name=getpass.getuser(), rights=Rights.ADMIN, minutes=60 * _LINK_HOURS))
+                minutes = 60 * _LINK_HOURS
+                to_stdout(login_link(opened.tokens, url, name=getpass.getuser(), rights=Rights.ADMIN, minutes=minutes, owners=owners))
                 _flush()
                 to_stderr(f"onward serves {location.words} at {url}; the link above logs a browser in, once")
                 to_stderr(f"  runs under {roots_text(list(map(str, context.roots)), 'and')}")
                 if how := missing_page():
                     to_stderr(f"  → there is no web page here, only the API: {how}")
-                if host not in ("127.0.0.1", "::1", "localhost") and certfile is None:
+                if not private:
                     to_stderr("  → this is not encrypted: the network can read tokens; use --certfile, or a proxy with TLS in front")
 
             gc.freeze()

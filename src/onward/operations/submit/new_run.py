@@ -91,6 +91,8 @@ def submit(
         publish_spec(dir)
         run = read_run(dir)
     context.remember_root(root)
+    if not arrived:
+        context.remember_code(cwd)
     announce_run(context, spec, dir)
     scheduler = context.scheduler(spec.cluster)
     handover = Handover(dir=dir, scheduler=scheduler, journal=desk_journal(dir), clock=context.clock, patience=patience)

@@ -25,6 +25,7 @@ from onward.errors import Conflict, StorageError
 from onward.schedulers.state_folder import STATE_HINT, state_folder
 
 if TYPE_CHECKING:
+    from onward.operations.tracker_access.owner_logins import OwnerLogins
     from onward.tracker.access.token_store import TokenStore
     from onward.tracker.access.tokens import Rights
     from onward.tracker.store import Tracker
@@ -191,10 +192,12 @@ def open_tracker(location: TrackerLocation) -> Iterator[OpenTracker]:
         tracker.close()
 
 
-def login_link(tokens: TokenStore, url: str, *, name: str, rights: Rights, minutes: float) -> str:
-    """An address that logs a browser in, once."""
+def login_link(tokens: TokenStore, url: str, *, name: str, rights: Rights, minutes: float, owners: OwnerLogins | None = None) -> str:
+    """An address that logs a browser in, once. `owners`: where it is noted that this user's own browser is meant."""
     from onward.tracker.access.tokens import Scope
 
     now = time.time()
-    _, secret = tokens.create(Scope.LOGIN, name=name, rights=rights, expires=now + 60 * minutes, now=now)
+    token, secret = tokens.create(Scope.LOGIN, name=name, rights=rights, expires=now + 60 * minutes, now=now)
+    if owners:
+        owners.add(token.id)
     return f"{url}/login?code={secret.text}"

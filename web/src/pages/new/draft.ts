@@ -11,6 +11,8 @@ export type Folder = Got<"/api/v1/drafts/folders">["folders"][number];
 export const text = signal(kept("file") ?? "");
 export const folder = signal(kept("folder") ?? "");
 export const folders = signal<readonly Folder[] | null>(null);
+/** Where there is no folder: what to do. */
+export const advice = signal("");
 /** What the file says, as far as it can be read. */
 export const data = signal<Data | null>(null);
 export const checked = signal<Checked | null>(null);
@@ -42,7 +44,9 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 
 export async function begin(): Promise<void> {
   try {
-    folders.value = (await get("/api/v1/drafts/folders")).folders;
+    const got = await get("/api/v1/drafts/folders");
+    folders.value = got.folders;
+    advice.value = got.advice;
   } catch (error) {
     complain(error);
     folders.value = [];
@@ -76,10 +80,14 @@ export function setFolder(to: string): void {
   check();
 }
 
-/** Start anew from a folder's own file, or from the usual one. */
+/** Start anew from a params file that is there. */
+export function beginWith(file: string): void {
+  write(file);
+}
+
+/** Start anew from the usual file. */
 export function startOver(): void {
-  const own = folders.peek()?.find(({ path }) => path === folder.peek())?.file;
-  write(own ?? STARTER);
+  write(STARTER);
 }
 
 function check(pause = PAUSE): void {

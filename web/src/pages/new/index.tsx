@@ -4,7 +4,8 @@ import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icon";
 import { complain, say } from "../../parts/toast";
 import { go, href, oneOf, useParam } from "../../url";
-import { begin, checked, checking, folders, start, startOver, text, write } from "./draft";
+import { StartFrom } from "./begin";
+import { advice, begin, checked, checking, folders, start, text, write } from "./draft";
 import { Form } from "./form";
 import "./new.css";
 
@@ -41,17 +42,14 @@ export default function NewRun() {
         <p class={problems.length ? "new-said wrong" : "new-said"} role="status">
           {said(problems.length)}
         </p>
-        <button type="button" onClick={startOver}>
-          <Icon name="reload" /> Start over
-        </button>
+        <StartFrom />
         <button type="button" class="primary" disabled={!ready} onClick={() => void act()}>
           {starting ? "Starting …" : "Start the run"}
         </button>
       </header>
       {folders.value?.length === 0 && (
-        <p class="new-note">
-          This server may not run code over HTTP: <code>server.code</code> in its settings lists the folders that it may
-          use. Instead, save the file and run <code>onward submit params.yaml</code> next to your code.
+        <p class="new-note" role="note">
+          No folder can be used yet. {inCode(advice.value)}
         </p>
       )}
       <div class="new-sides">
@@ -77,6 +75,11 @@ export default function NewRun() {
       </div>
     </div>
   );
+}
+
+/** What is in backquotes is code. */
+function inCode(words: string) {
+  return words.split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part));
 }
 
 function said(problems: number): string {

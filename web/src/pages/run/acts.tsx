@@ -5,17 +5,22 @@ import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icon";
 import { Menu } from "../../parts/menu";
 import { complain, say } from "../../parts/toast";
-import { href } from "../../url";
+import { flag, href, useParam } from "../../url";
 import { CloneDialog } from "./clone";
 import { CancelDialog, ResumeDialog, StopDialog } from "./ending";
 import type { Overview } from "./feed";
 
+const CLONE = flag();
 type Asking = "" | "stop" | "cancel" | "resume" | "clone";
 
 export function Acts({ told, again }: { told: Overview; again: () => void }) {
+  const [cloning, setCloning] = useParam("clone", CLONE);
   const [asking, setAsking] = useState<Asking>("");
   const { actions, run } = told;
-  const close = () => setAsking("");
+  const close = () => {
+    setAsking("");
+    setCloning(false);
+  };
   const archive = async (archived: boolean): Promise<void> => {
     try {
       await patch("/api/v1/runs/{run_id}", { path: { run_id: run.id }, body: { archived } });
@@ -85,7 +90,7 @@ export function Acts({ told, again }: { told: Overview; again: () => void }) {
       {asking === "stop" && <StopDialog told={told} close={close} again={again} />}
       {asking === "cancel" && <CancelDialog told={told} close={close} again={again} />}
       {asking === "resume" && <ResumeDialog told={told} close={close} again={again} />}
-      {asking === "clone" && <CloneDialog told={told} close={close} />}
+      {(asking === "clone" || (cloning && actions.clone)) && <CloneDialog told={told} close={close} />}
     </div>
   );
 }

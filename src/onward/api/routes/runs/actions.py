@@ -1,15 +1,13 @@
 """What a person may ask of runs that Onward executes: submit, clone, cancel, stop, resume. The verbs of the command line, over HTTP.
 
-Code is never uploaded. A clone runs what another run froze; a submit names a folder on the server's machine, which must lie under one
-that the settings allow (`server.code`). Where they allow none, nobody submits: a token that may write must not be one that may run
-anything, unless the server's owner says so. What only these verbs need is loaded by them: a server should be ready soon.
+Code is never uploaded. A clone runs what another run froze; a submit names a folder on the server's machine, which must be one that this
+caller may use (`run_folders/code`). What only these verbs need is loaded by them: a server should be ready soon.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Response
@@ -18,6 +16,7 @@ from pydantic import BaseModel, Field
 from onward.api.access.caller import ApiCaller
 from onward.api.dependencies import Svc, Who
 from onward.api.routes.path_params import RunId, run_of
+from onward.api.run_folders.code import allowed_folder
 from onward.api.run_folders.locate import must_have_folder
 from onward.api.schemas.base import In, Text, json_response
 from onward.api.schemas.run_details import run_details
@@ -47,7 +46,7 @@ class SubmitIn(In):
     file: Annotated[Text, Field(max_length=500_000)] | None = Field(default=None, description="A params file's text, in YAML or JSON.")
     draft: dict[str, Any] | None = Field(default=None, description="The same as data: name, experiment, cluster, train.")
     folder: Annotated[Text, Field(min_length=1, max_length=4096)] = Field(
-        description="Where the command starts, and the code to freeze: on the server's machine, under one of its `server.code`."
+        description="Where the command starts, and the code to freeze: on the server's machine, in one of `/api/v1/drafts/folders`."
     )
     dry_run: DryRun = False
 
@@ -130,32 +129,12 @@ def submitted(svc: Services, who: ApiCaller, asked: SubmitIn) -> Response:
 
     if (asked.file is None) == (asked.draft is None):
         raise InvalidInput("a submit needs either `file` or `draft`", hint="`file` is a params file's text, `draft` the same as data")
-    folder = allowed_folder(svc, asked.folder)
+    folder = allowed_folder(svc, who, asked.folder)
     draft = parse_params(asked.file, "file") if asked.file is not None else params_from_data(asked.draft or {})
     must_be_near(svc, draft)
     if asked.dry_run:
         return _previewed(preview(svc.context, draft, cwd=folder))
     return _queued(svc, who, submit(svc.context, draft, cwd=folder))
-
-
-def allowed_folder(svc: Services, folder: str) -> Path:
-    """The folder itself, links followed, if it is under one of those in the settings."""
-    places = svc.context.settings.server.code
-    if not places:
-        raise NotAllowed(
-            "this server runs no code that is submitted over HTTP",
-            hint="`server.code` in its settings names the folders whose code it may run; `onward submit` and clones work without it",
-        )
-    if not folder.startswith("/"):
-        raise InvalidInput(f"folder: {folder[:100]!r} is not an absolute path", hint="name a folder on the server's machine")
-    try:
-        real = Path(folder).resolve(strict=True)
-        allowed = real.is_dir() and any(real.is_relative_to(folder.resolve()) for folder in places)
-    except (OSError, RuntimeError):
-        allowed = False
-    if not allowed:  # one that is not there reads the same: what lies elsewhere is nobody's business
-        raise NotAllowed(f"{folder[:200]} is not a folder under {' or '.join(map(str, places))}", hint="only code in those folders is run")
-    return real
 
 
 def must_run_the_same_program(source: RunDraft, draft: RunDraft) -> None:

@@ -12,8 +12,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from onward.api.dependencies import Svc
-from onward.api.routes.runs.actions import allowed_folder, must_be_near
+from onward.api.access.caller import ApiCaller
+from onward.api.dependencies import Svc, Who
+from onward.api.routes.runs.actions import must_be_near
+from onward.api.run_folders.code import allowed_folder, code_folders, how_to_get_one, params_files
 from onward.api.schemas.base import In, Text, finite
 from onward.api.services import Services
 from onward.errors import OnwardError
@@ -21,17 +23,23 @@ from onward.errors import OnwardError
 router = APIRouter(prefix="/api/v1/drafts", tags=["runs"])
 
 _USUAL = "params.yaml"
-_LARGEST = 64 * 1024
 _PLACED = re.compile(r"(?:file:(?P<line>\d+): )?(?:(?P<at>[\w.\"'-]+): )?(?P<problem>.+)", re.DOTALL)
+
+
+class ParamsFile(BaseModel):
+    name: str
+    text: str
 
 
 class CodeFolder(BaseModel):
     path: str = Field(description="Runs may be started from it, and from folders under it.")
     file: str | None = Field(description="The text of its `params.yaml`, if it has one.")
+    files: list[ParamsFile] = Field(description="All params files that lie in it, `params.yaml` first.")
 
 
 class CodeFolders(BaseModel):
-    folders: list[CodeFolder] = Field(description="The settings' `server.code`; empty: no runs can be started over HTTP here.")
+    folders: list[CodeFolder] = Field(description="Empty: you can start no runs here; `advice` says what to do.")
+    advice: str = Field(description="If there is none: how to get one, in one sentence.")
 
 
 class DraftIn(In):
@@ -56,17 +64,25 @@ class DraftOut(BaseModel):
 
 
 @router.get("/folders", summary="List folders that runs may be started from")
-def folders(svc: Svc) -> CodeFolders:
-    """As the settings name them."""
-    return CodeFolders(folders=[CodeFolder(path=str(folder), file=_text(folder / _USUAL)) for folder in svc.context.settings.server.code])
+def folders(svc: Svc, who: Who) -> CodeFolders:
+    """Those in the settings' `server.code`.
+
+    For the browser of the user who runs the server: also those that this user submitted runs from, and the one where it was started."""
+    found = [_folder(folder) for folder in code_folders(svc, who)]
+    return CodeFolders(folders=found, advice="" if found else how_to_get_one(svc, who))
+
+
+def _folder(folder: Path) -> CodeFolder:
+    files = [ParamsFile(name=name, text=text) for name, text in params_files(folder)]
+    return CodeFolder(path=str(folder), file=next((one.text for one in files if one.name == _USUAL), None), files=files)
 
 
 @router.post("/search", summary="Check a draft")
-def check(svc: Svc, asked: DraftIn) -> DraftOut:
+def check(svc: Svc, who: Who, asked: DraftIn) -> DraftOut:
     """Its contents, its problems, and what would be queued. Queues nothing."""
     found = DraftOut(data=_data(asked.file), problems=[], script="", command=[], run_folder="", notes=[])
     try:
-        _preview(svc, asked, found)
+        _preview(svc, who, asked, found)
     except OnwardError as error:
         found.problems += problems_of(error)
     return found
@@ -81,12 +97,12 @@ def problems_of(error: OnwardError) -> list[DraftProblem]:
     return problems
 
 
-def _preview(svc: Services, asked: DraftIn, found: DraftOut) -> None:
+def _preview(svc: Services, who: ApiCaller, asked: DraftIn, found: DraftOut) -> None:
     from onward.inputs.params.file import parse_params
     from onward.operations.submit.new_run import preview
 
     draft = parse_params(asked.file, "file")
-    folder = allowed_folder(svc, asked.folder)
+    folder = allowed_folder(svc, who, asked.folder)
     must_be_near(svc, draft)
     seen = preview(svc.context, draft, cwd=folder)
     found.script, found.command, found.run_folder = seen.script, list(seen.command), str(seen.folder)
@@ -101,10 +117,3 @@ def _data(text: str) -> dict[str, Any] | None:
     except OnwardError:
         return None
     return finite(data) if isinstance(data, dict) else None
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text() if path.is_file() and path.stat().st_size <= _LARGEST else None
-    except (OSError, UnicodeDecodeError):
-        return None
