@@ -78,10 +78,7 @@ class UpgradeContract:
             {"spec": {"member": {"x": 1}}},
         ]
         with made_at(bare, "0008") as old:
-            rows = [
-                {"id": n + 1, "run": f"run{n}", "hex": hex_id(f"run{n}"), "details": json.dumps(details)}
-                for n, details in enumerate(entries)
-            ]
+            rows = [{"id": n + 1, "run": f"run{n}", "hex": hex_id(f"run{n}"), "details": json.dumps(one)} for n, one in enumerate(entries)]
             old.write(lambda batch: batch.connection.execute(text(_WITH_DETAILS), rows))
         with Tracker.open(bare) as tracker:
             page = tracker.runs.search(RunQuery(fold=True, standings=True))

@@ -63,6 +63,20 @@ def test_everybodys_jobs_come_with_their_users_mine_first(screen: Screen) -> Non
     assert users == ["alice"] * (len(users) - 1) + ["bob"]
 
 
+def test_priorities_of_waiting_jobs_are_a_column_and_mine_say_what_they_are_made_of(screen: Screen) -> None:
+    taken = recorded()
+    factors = {"2221": (20_500.0, "fair share 20000, age 500"), "2220": (0.555, "")}
+    ranked = [replace(job, priority=factors[job.id][0], factors=factors[job.id][1]) if job.id in factors else job for job in taken.jobs]
+    lines = screen.show(replace(taken, jobs=tuple(ranked))).splitlines()
+    row = next(number for number, line in enumerate(lines) if "run.prio" in line)
+    assert "20500" in lines[row].split() and lines[row + 2].strip() == "priority: fair share 20000, age 500"
+    assert "PRIO" in next(line for line in lines if line.startswith("JOB")).split()
+    assert "0.555" in next(line for line in lines if "a big|name" in line).split()
+    long = [replace(job, name="x" * 60) for job in ranked]
+    wide = screen.show(replace(taken, jobs=tuple(long)), jobs="all").splitlines()
+    assert [line for line in wide if len(line) > 80] == []
+
+
 def test_no_line_is_wider_than_the_screen_whatever_a_job_is_called(screen: Screen) -> None:
     taken = recorded()
     odd = replace(taken.jobs[0], name="x" * 300 + "\x1b[31m\n<script>", id=JobId("12345_[1,3,5,7,9,11,13,15,17]"), reason="why " * 60)

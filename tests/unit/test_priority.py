@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from onward.errors import SchedulerUnavailable
-from onward.model.job import JobId
+from onward.model.cluster import Asked, ClusterJob
+from onward.model.job import JobId, JobState
 from onward.operations.hosts.local import LocalHost
 from onward.operations.runs.record import inspect_run
 from onward.schedulers.base import priority_of
 from onward.schedulers.gridengine.priority import priority_words
 from onward.schedulers.slurm.scheduler import SlurmScheduler
+from onward.schedulers.slurm.snapshot import with_priorities
 from tests.sandbox import Sandbox
 from tests.unit.test_slurm import Programs
 from tests.unit.test_slurm import programs as programs
@@ -51,6 +53,30 @@ def test_where_slurm_has_no_factors_of_the_job_nothing_is_told_and_no_more_is_as
 def test_where_sprio_is_not_there_it_is_not_known(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(programs.folder))
     assert priority_of(SlurmScheduler(), JobId("731")).startswith("unknown now: sprio cannot be run")
+
+
+def test_in_the_picture_of_a_cluster_each_waiting_job_has_its_highest_priority(programs: Programs) -> None:
+    programs.answer("sprio", "731|10023|0|8000|1200|23|800|0\n731|90|0|8|1|2|80|0\n2224|50|5|0|50|0|0|0\nodd line")
+    answer = with_priorities([a_job("731"), a_job("2224_[3-5]"), a_job("9"), a_job("731_7", runs=True)])
+    assert [(job.priority, job.factors) for job in answer] == [
+        (10023.0, "fair share 8000, age 1200, size 23, partition 800"),
+        (50.0, "age 50, nice 5"),
+        (None, ""),
+        (None, ""),
+    ]
+    assert programs.calls == ["sprio"]
+
+
+def test_where_nothing_waits_or_sprio_is_not_there_no_priorities_are_told(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = [a_job("731", runs=True)]
+    assert with_priorities(running) == running and not (programs.folder / "calls").exists()
+    monkeypatch.setenv("PATH", str(programs.folder))
+    assert with_priorities([a_job("731")]) == [a_job("731")]
+
+
+def a_job(id: str, *, runs: bool = False) -> ClusterJob:
+    state = JobState.RUNNING if runs else JobState.QUEUED
+    return ClusterJob(id=JobId(id), name="n", user="ada", mine=True, state=state, queue="gpu", asked=Asked(nodes=1, cpus=1, mem=None))
 
 
 # ── Grid Engine ───────────────────────────────────────────────────────────────

@@ -3011,6 +3011,16 @@ export interface components {
              */
             expected_start: number | null;
             /**
+             * Priority
+             * @description Of a waiting job, on the scheduler's own scale; the higher goes first. Null: not told.
+             */
+            priority: number | null;
+            /**
+             * Factors
+             * @description What its priority is made of, as far as the scheduler tells.
+             */
+            factors: string;
+            /**
              * Reason
              * @description Why it waits, in plain words.
              */

@@ -102,6 +102,8 @@ class ClusterJob:
     expected_start: float | None = None  # the scheduler's own estimate, or when it is allowed to
     reason: str = ""  # why it waits, in plain words
     native: str = ""  # the scheduler's word for it
+    priority: float | None = None  # of one that waits, on the scheduler's own scale: the higher goes first
+    factors: str = ""  # what the priority is made of, in words
     in_line: bool = False  # waits for room and nothing else: what is free may go to it first
 
     @property

@@ -16,6 +16,7 @@ Data = dict[str, Any]
 _ROWS = 24  # nodes; of more, a map
 _CELLS = 60  # nodes a line of the map
 _NAME = 24
+_LEAST_NAME = 6
 _COLOURS = {"free": "finished", "partly": "running", "full": "waiting"}  # of a state, by that of a run; the others are red
 
 
@@ -159,9 +160,14 @@ def _jobs(jobs: list[Data], *, mine: bool) -> None:
     if not jobs:
         to_stdout("  none" if not mine else "  none; --jobs all shows everyone's")
         return
-    header = ("JOB", "NAME", *(() if mine else ("USER",)), "STATE", "QUEUE", "ASKS", "WHEN")
-    cells = [[safe(" ".join(cell.split())) for cell in _job(job, mine=mine)] for job in jobs]
+    ranked = any(job.get("priority") is not None for job in jobs)
+    header = ("JOB", "NAME", *(() if mine else ("USER",)), "STATE", "QUEUE", "ASKS", *(("PRIO",) if ranked else ()), "WHEN")
+    cells = [[safe(" ".join(cell.split())) for cell in _job(job, mine=mine, ranked=ranked)] for job in jobs]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    over = sum(widths) + 2 * (len(widths) - 1) - terminal_width()
+    if terminal_width() and over > 0:  # the name gives way
+        widths[1] = max(widths[1] - over, _LEAST_NAME)
+        cells = [[row[0], _cut(row[1], widths[1]), *row[2:]] for row in cells]
     state = header.index("STATE")
 
     def line(row: Sequence[str]) -> str:
@@ -174,15 +180,23 @@ def _jobs(jobs: list[Data], *, mine: bool) -> None:
         to_stdout(line(row))
         if job["reason"]:
             _wrapped(job["reason"], indent=4)
+        if job["mine"] and job.get("factors"):
+            _wrapped(f"priority: {job['factors']}", indent=4)
 
 
-def _job(job: Data, *, mine: bool) -> list[str]:
+def _job(job: Data, *, mine: bool, ranked: bool) -> list[str]:
     name, id_ = job["name"], str(job["id"])
     short = terminal_width() > 0
     if short:
-        name = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+        name = _cut(name, _NAME)
         id_ = id_ if len(id_) <= 14 else f"{id_[:13]}…"
-    return [id_, name, *([] if mine else [job["user"]]), job["state"], job["queue"] or "any", _asks(job["asked"]), _when(job)]
+    priority = [] if not ranked else [""] if job.get("priority") is None else [f"{job['priority']:g}"]
+    user = [] if mine else [job["user"]]
+    return [id_, name, *user, job["state"], job["queue"] or "any", _asks(job["asked"]), *priority, _when(job)]
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
 def _asks(asked: Data) -> str:

@@ -239,8 +239,16 @@ def _job(
         ends=started + asked.time if started and asked.time else None,
         reason=(plain_reason(lines) if lines else _by_state(entry, state)) if waits else "",
         native="; ".join(lines[:2]),
+        priority=_fraction(_text(entry, "JAT_prio")) if waits else None,
         in_line=state is JobState.QUEUED and not any("execution time not reached" in line for line in lines),
     )
+
+
+def _fraction(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _by_state(entry: ElementTree.Element, state: JobState) -> str:

@@ -1,4 +1,4 @@
-"""What decides when a waiting job's turn comes: `sprio` for this job alone, and this user's own lines of `sshare`."""
+"""What decides when a waiting job's turn comes: `sprio` for one job or all that wait, and this user's own lines of `sshare`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,39 @@ from onward.schedulers.command import run_command
 
 _TIMEOUT = 10.0
 _FACTORS = (("fair share", "%F"), ("age", "%A"), ("size", "%J"), ("partition", "%P"), ("QOS", "%Q"))  # as weighted by the site
+_COLUMNS = "|".join(["%i", "%Y", "%N", *(column for _, column in _FACTORS)])
 _MOST_ACCOUNTS = 3
+
+Priorities = dict[str, tuple[str, str]]  # of each job: its priority, and what that is made of, in words
 
 
 def priority_words(job: str) -> str:
     """Nothing where the site orders jobs by age alone, or the job does not wait."""
-    columns = "|".join(["%i", "%Y", "%N", *(column for _, column in _FACTORS)])
-    rows = [line.split("|") for line in run_command(["sprio", "-h", "-j", job, "-o", columns], timeout=_TIMEOUT).out.splitlines()]
-    found = next((row for row in rows if row[0].strip() == job and len(row) == len(_FACTORS) + 3), None)
+    found = parse_priorities(run_command(["sprio", "-h", "-j", job, "-o", _COLUMNS], timeout=_TIMEOUT).out).get(job)
     if found is None:
         return ""
-    _, total, nice, *values = (value.strip() for value in found)
-    factors = [f"{name} {value}" for (name, _), value in zip(_FACTORS, values, strict=True) if value not in ("", "0")]
-    factors += [f"nice {nice}"] if nice not in ("", "0") else []
-    made_of = f" ({', '.join(factors)})" if factors else ""
-    return "; ".join([f"{total}{made_of}", *_shares()])
+    total, factors = found
+    return "; ".join([f"{total} ({factors})" if factors else total, *_shares()])
+
+
+def all_priorities() -> Priorities:
+    """Of all jobs that wait, in one call; none where the site orders jobs by age alone."""
+    return parse_priorities(run_command(["sprio", "-h", "-o", _COLUMNS], timeout=_TIMEOUT).out)
+
+
+def parse_priorities(text: str) -> Priorities:
+    """A job that waits for several partitions has a line for each: the highest counts."""
+    found: Priorities = {}
+    for line in text.splitlines():
+        values = [value.strip() for value in line.split("|")]
+        if len(values) != len(_FACTORS) + 3 or not values[1].isdigit():
+            continue
+        job, total, nice, *parts = values
+        factors = [f"{name} {value}" for (name, _), value in zip(_FACTORS, parts, strict=True) if value not in ("", "0")]
+        factors += [f"nice {nice}"] if nice not in ("", "0") else []
+        if job not in found or int(found[job][0]) < int(total):
+            found[job] = total, ", ".join(factors)
+    return found
 
 
 def _shares() -> list[str]:

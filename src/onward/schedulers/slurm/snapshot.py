@@ -1,4 +1,4 @@
-"""A Slurm cluster in four short calls: nodes, partitions, jobs, and what the jobs ask for. The reading of the texts is pure."""
+"""A Slurm cluster in five short calls: nodes, partitions, jobs, what the jobs ask for, and priorities. The reading of the texts is pure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from onward.model.quantity import parse_duration, parse_size
 from onward.schedulers.command import run_command
 from onward.schedulers.hostlist import expand_hosts
 from onward.schedulers.slurm.job_states import HOLDS, parse_state
+from onward.schedulers.slurm.priority import all_priorities
 from onward.schedulers.slurm.wait_reasons import IN_LINE, plain_reason
 
 _TIMEOUT = 90.0
@@ -84,7 +85,7 @@ def take_snapshot() -> ClusterSnapshot:
         user=user,
         nodes=tuple(parse_nodes(said["nodes"])),
         queues=tuple(parse_partitions(said["partitions"])),
-        jobs=in_order(list(parse_jobs(said["jobs"], parse_asked(said["asked"]), user=user))),
+        jobs=in_order(with_priorities(list(parse_jobs(said["jobs"], parse_asked(said["asked"]), user=user)))),
     )
 
 
@@ -213,6 +214,18 @@ def parse_jobs(text: str, asked: Mapping[str, str], *, user: str) -> Iterator[Cl
             native=reason if waits else "",
             in_line=state is JobState.QUEUED and reason in IN_LINE,
         )
+
+
+def with_priorities(jobs: list[ClusterJob]) -> list[ClusterJob]:
+    """Those that wait have theirs. Where it cannot be asked, the picture is whole without."""
+    if not any(job.waiting for job in jobs):
+        return jobs
+    try:
+        known = all_priorities()
+    except SchedulerUnavailable:
+        return jobs
+    fields = {job.id: known[base] for job in jobs if job.waiting and (base := job.id.partition("_")[0]) in known}
+    return [replace(job, priority=float(fields[job.id][0]), factors=fields[job.id][1]) if job.id in fields else job for job in jobs]
 
 
 def _asked(tres: str, *, nodes: int, cpus: int, gres: str, limit: str) -> Asked:

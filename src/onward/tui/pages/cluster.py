@@ -123,6 +123,8 @@ def _about_job(job: ClusterJob | None, width: int, now: float) -> Block:
         )
     )
     reason = f"{job.reason}" + (f" ({job.native})" if job.native and job.native not in job.reason else "")
+    if job.priority is not None:
+        reason += f"; priority {job.priority:g}" + (f": {job.factors}" if job.factors else "")
     lines += [line(fit(f" {part}", width), "focus") for part in wrapped(reason, width - 1, most=2)]
     return boxed(lines, width, _ABOUT)
 

@@ -1,6 +1,6 @@
 /** Jobs, mine first: what each asks for, where it runs until when, or why it waits and when it should start. */
 import { useState } from "preact/hooks";
-import { duration, stamp, when } from "../../format";
+import { duration, num, stamp, when } from "../../format";
 import { Sideways } from "../../parts/sideways";
 import { useNow } from "../../parts/stale";
 import { href } from "../../url";
@@ -12,6 +12,7 @@ type Props = { jobs: readonly Job[]; none: string; more: number };
 
 export function Jobs({ jobs, none, more }: Props) {
   const [shown, setShown] = useState(FIRST);
+  const ranked = jobs.some(({ priority }) => priority !== null);
   if (!jobs.length) return <p class="none">{none}</p>;
   return (
     <>
@@ -23,13 +24,18 @@ export function Jobs({ jobs, none, more }: Props) {
               <th scope="col">State</th>
               <th scope="col">Queue</th>
               <th scope="col">Requests</th>
+              {ranked && (
+                <th scope="col" class="right" title="On the scheduler's own scale; the higher goes first">
+                  Priority
+                </th>
+              )}
               <th scope="col">When</th>
               <th scope="col">Why it waits</th>
             </tr>
           </thead>
           <tbody>
             {jobs.slice(0, shown).map((job) => (
-              <Line key={job.id} job={job} />
+              <Line key={job.id} job={job} ranked={ranked} />
             ))}
           </tbody>
         </table>
@@ -46,7 +52,7 @@ export function Jobs({ jobs, none, more }: Props) {
 
 const WORDS: Record<string, string> = { queued: "waiting", held: "submitted" };
 
-function Line({ job }: { job: Job }) {
+function Line({ job, ranked }: { job: Job; ranked: boolean }) {
   const run = job.mine ? runOf(job.name) : null;
   return (
     <tr class={job.mine ? "mine" : ""}>
@@ -67,12 +73,20 @@ function Line({ job }: { job: Job }) {
         {asks(job)}
         {job.asked.time !== null && <small>for {duration(job.asked.time)}</small>}
       </td>
+      {ranked && (
+        <td class="right">
+          {job.priority !== null && <span title={job.factors || undefined}>{num(job.priority)}</span>}
+        </td>
+      )}
       <td>
         <When job={job} />
       </td>
       <td class="why">
         {job.reason ? (
-          <span title={job.native ? `Reported by the scheduler: ${job.native}` : undefined}>{job.reason}</span>
+          <>
+            <span title={job.native ? `Reported by the scheduler: ${job.native}` : undefined}>{job.reason}</span>
+            {job.mine && job.factors && <small>priority: {job.factors}</small>}
+          </>
         ) : (
           <span class="muted">{job.nodes.length ? `runs on ${places(job.nodes)}` : ""}</span>
         )}
