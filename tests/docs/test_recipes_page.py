@@ -7,7 +7,7 @@ from pathlib import Path
 
 from onward.inputs.params.sections import Section
 from onward.inputs.recipes.catalog import read_recipe
-from onward.inputs.recipes.sections import BoundIn, OutputIn, RecipeIn, RecipeInputIn, RequestLimitsIn, SettingIn
+from onward.inputs.recipes.sections import BoundIn, FitIn, OutputIn, RecipeIn, RecipeInputIn, RequestLimitsIn, SettingIn
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "recipes.md").read_text()
 SECTIONS: dict[str, type[Section]] = {
@@ -15,6 +15,7 @@ SECTIONS: dict[str, type[Section]] = {
     "inputs.": RecipeInputIn,
     "settings.": SettingIn,
     "resources.": BoundIn,
+    "fit.": FitIn,
     "outputs.": OutputIn,
     "limits.": RequestLimitsIn,
 }

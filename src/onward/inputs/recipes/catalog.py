@@ -69,6 +69,7 @@ def read_recipe(folder: Path, name: str = "") -> Recipe:
             RecipeOutput(name=NumberedName(text=name, last=999), file=one.file, required=one.required, of=one.of, media_type=one.type)
             for name, one in section.outputs.items()
         ),
+        fit_gpus=section.fit.gpus if section.fit else None,
         deadline=section.limits.deadline,
         most=most,
         seconds=section.limits.download_time,

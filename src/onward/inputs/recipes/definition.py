@@ -62,6 +62,7 @@ class Recipe:
     settings: tuple[RecipeSetting, ...] = ()
     resources: tuple[RecipeSetting, ...] = ()  # those that a request may ask for by their own names
     outputs: tuple[RecipeOutput, ...] = ()
+    fit_gpus: int | None = None  # GPUs that a request gets where the cluster has any; None: requests are not fitted to the cluster
     deadline: int | None = None  # seconds from a request's arrival to its answer
     most: int  # bytes of all inputs
     seconds: int  # that fetching them may take

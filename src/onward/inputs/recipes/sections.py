@@ -11,7 +11,7 @@ from onward.errors import InvalidInput
 from onward.inputs.params.sections import ParamsIn, Section
 from onward.inputs.recipes.numbered_names import NUMBER
 from onward.inputs.recipes.settings import KINDS, LIMITS, RESOURCES, RecipeSetting
-from onward.inputs.values import Duration, Scalar, SizeAboveZero, Switch, choice, custom_error, word
+from onward.inputs.values import CountOrZero, Duration, Scalar, SizeAboveZero, Switch, choice, custom_error, word
 from onward.model.spec import ParamValue
 
 _NAME = r"[^\s./\\{}\x00-\x1f\x7f-][^/\\{}\x00-\x1f\x7f]{0,79}(?:\{n\}[^/\\{}\x00-\x1f\x7f]{0,19})?"
@@ -97,12 +97,17 @@ class RequestLimitsIn(Section):
     download_time: Duration = Field(default=3600, description="Limit on the time to fetch the inputs in a leg. Default: 01:00:00.")
 
 
+class FitIn(Section):
+    gpus: CountOrZero = Field(default=0, description="GPUs of a request that asks for none, if the cluster has any. Default: 0.")
+
+
 class RecipeIn(Section):
     title: Text = Field(default="", description="What it does, in one line.")
     inputs: dict[FileName, RecipeInputIn] = Field(default_factory=dict, description="Input files of a request, by name.")
     one_of: list[list[FileName]] = Field(default_factory=list, description="Lists of inputs: a request needs at least one of each list.")
     settings: dict[SettingName, SettingIn] = Field(default_factory=dict, description="Settings that a request may fill, by name.")
     resources: dict[str, BoundIn] = Field(default_factory=dict, description="Resources that a request may choose, with bounds.")
+    fit: FitIn | None = Field(default=None, description="Fit requests to the cluster: no more memory and CPUs than its largest node has.")
     outputs: dict[FileName, OutputIn] = Field(default_factory=dict, description="Files of the reply, by name.")
     limits: RequestLimitsIn = Field(default_factory=RequestLimitsIn, description="Limits of a request.")
 

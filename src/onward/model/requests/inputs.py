@@ -34,6 +34,7 @@ class RunInputs:
     hosts: tuple[str, ...] = ()  # from which files may be fetched: rodan.example.org, or with its port
     most: int = 0  # bytes of all files together
     seconds: int = 3600  # that fetching them may take
+    notes: tuple[str, ...] = ()  # what the run got less of than was asked for: told in the answer
     token: str = field(default="", repr=False)
     token_for: str = ""  # the one place that gets to see it, such as https://rodan.example.org
 

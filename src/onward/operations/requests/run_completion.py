@@ -17,7 +17,7 @@ from onward.operations.requests.context import RequestContext
 from onward.operations.runs.control import ask_to_cancel, cancel
 from onward.operations.runs.record import InspectedRun, progress, read_folder
 from onward.rundir.layout import RunDir
-from onward.rundir.request_inputs import forget_addresses
+from onward.rundir.request_inputs import forget_addresses, read_inputs
 from onward.rundir.root.layout import RootDir
 from onward.rundir.root.presence import Presence, presence_of
 from onward.rundir.root.request_marks import RequestMark, mark_request
@@ -99,7 +99,7 @@ class RunFollower:
 
     def outcome(self, record: RequestRecord, dir: RunDir, run: Run) -> Outcome:
         seen = InspectedRun(dir=dir, run=run, answers=None, at=self._parts.now())
-        outcome = outcome_of(run, log_tail=_tail(dir, run), metrics=progress(seen)["metrics"])
+        outcome = _with_notes(outcome_of(run, log_tail=_tail(dir, run), metrics=progress(seen)["metrics"]), dir)
         if outcome.state is OutcomeState.CANCELLED and record.ending:
             return with_reason(outcome, _STATES[record.ending], _why(record), next=_NEXT[record.ending])
         if outcome.state is not OutcomeState.DONE:
@@ -164,3 +164,12 @@ def _tail(dir: RunDir, run: Run) -> str:
         if any(line.strip() for line in lines):
             return "\n".join(lines[-_TAIL_LINES:])
     return ""
+
+
+def _with_notes(outcome: Outcome, dir: RunDir) -> Outcome:
+    """What it got less of than was asked for."""
+    try:
+        given = read_inputs(dir)
+    except (OSError, ValueError):
+        return outcome
+    return replace(outcome, reason=f"{outcome.reason} ({'; '.join(given.notes)})") if given and given.notes else outcome

@@ -19,6 +19,7 @@ from onward.model.requests.outcome import Outcome, OutcomeState
 from onward.model.requests.request import RequestEnding, RequestRecord
 from onward.model.spec import RunDraft
 from onward.operations.requests.answers import RequestAnswers
+from onward.operations.requests.cluster_fit import ClusterFit
 from onward.operations.requests.context import RequestContext
 from onward.operations.requests.input_logins import InputLogins
 from onward.operations.submit.new_run import submit
@@ -38,6 +39,7 @@ class RequestSubmitter:
         self._parts = parts
         self._answers = answers
         self._logins = logins
+        self._fit = ClusterFit(parts.context)
 
     def made_before(self, record: RequestRecord) -> bool:
         """Whether its run is there, or was answered for, and that was only not written down in this store. It is now."""
@@ -94,6 +96,7 @@ class RequestSubmitter:
                 f"the recipe {recipe.name} runs on {draft.cluster}, which this gateway reaches through ssh",
                 hint=f"run the gateway on {host}",
             )
+        draft = self._fit.fitted(recipe, draft)
         login = self._logins.login(asked)
         if login is None or draft.inputs is None:
             return draft
