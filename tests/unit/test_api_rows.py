@@ -9,10 +9,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy import update
 
 from onward.api.background.chores import tend_runs
 from onward.model import events as ev
 from onward.model.run import LegEnd
+from onward.tracker.schema import runs
 from tests.databases import tracker_in
 from tests.unit.test_api_routes import Harness, good
 
@@ -62,6 +64,25 @@ def test_a_row_of_a_run_without_a_job_says_so_and_its_page_since_when(harness: H
     look(harness)
     assert row(harness)["no_job"] is False
     assert good(harness.client.get(f"/api/v1/runs/{fields['id']}/overview"))["no_job_since"] is None
+
+
+def test_a_row_says_since_when_nothing_was_heard_of_a_leg_that_trains(harness: Harness) -> None:
+    def heard(seconds_ago: float) -> float:
+        at = harness.sandbox.clock.now() - seconds_ago
+        harness.opened.tracker.write(lambda batch: batch.connection.execute(update(runs).values(updated=at)))
+        return at
+
+    run = harness.sandbox.play().begin(1)
+    look(harness)
+    heard(290)
+    assert row(harness)["silent_since"] is None
+    at = heard(310)
+    assert row(harness)["silent_since"] == pytest.approx(at)
+    assert good(harness.client.get(f"/api/v1/runs/{run.spec.id}/overview"))["run"]["silent_since"] == pytest.approx(at)
+    run.end(1, LegEnd.TIME_LIMIT)
+    look(harness)
+    heard(3600)
+    assert row(harness)["silent_since"] is None
 
 
 def test_a_row_of_a_run_that_failed_has_its_cause_and_the_way_on(harness: Harness) -> None:

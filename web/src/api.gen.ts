@@ -5065,6 +5065,11 @@ export interface components {
              * @description It is not over, but no job is queued for it: it waits until one is.
              */
             no_job: boolean;
+            /**
+             * Silent Since
+             * @description Since when nothing was heard of the leg that trains; null if that is not unusual.
+             */
+            silent_since: number | null;
             progress: components["schemas"]["ProgressOut"];
             /** @description The newest published checkpoint. */
             checkpoint: components["schemas"]["SavedOut"] | null;
@@ -5321,6 +5326,11 @@ export interface components {
              * @description It is not over, but no job is queued for it: it waits until one is.
              */
             no_job: boolean;
+            /**
+             * Silent Since
+             * @description Since when nothing was heard of the leg that trains; null if that is not unusual.
+             */
+            silent_since: number | null;
             progress: components["schemas"]["ProgressOut"];
             /** @description The newest published checkpoint. */
             checkpoint: components["schemas"]["SavedOut"] | null;

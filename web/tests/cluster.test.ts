@@ -21,7 +21,17 @@ const node = (over: Partial<Node> = {}): Node => ({
 
 const job = (over: Partial<Job> = {}): Job => ({
   ...{ id: "7", name: "digits.1", user: "ada", mine: true, state: "queued", queue: "gpu", tasks: 1, nodes: [] },
-  ...{ submitted: 1, started: null, ends: null, expected_start: null, reason: "", native: "", priority: null, factors: "", in_line: true },
+  ...{
+    submitted: 1,
+    started: null,
+    ends: null,
+    expected_start: null,
+    reason: "",
+    native: "",
+    priority: null,
+    factors: "",
+    in_line: true,
+  },
   asked: { nodes: 1, cpus: 4, mem: 8192, gpus: [{ type: "a100", total: 2, used: 0 }], time: 3600 },
   ...over,
 });

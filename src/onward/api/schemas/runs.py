@@ -41,6 +41,7 @@ class RunSummaryOut(RunOut):
     why: str = Field(description="Why it is in this state, in one sentence.")
     next: str = Field(description="What you can do now; empty if nothing is needed.")
     no_job: bool = Field(description="It is not over, but no job is queued for it: it waits until one is.")
+    silent_since: float | None = Field(description="Since when nothing was heard of the leg that trains; null if that is not unusual.")
     progress: ProgressOut
     checkpoint: SavedOut | None = Field(description="The newest published checkpoint.")
     queue_wait_s: float | None = Field(description="Seconds that the newest leg waited in a queue, or has waited so far.")
@@ -92,6 +93,7 @@ def summary_record(view: RunView, now: float) -> dict[str, Any]:
         "why": held.why or info.reason or _recorded(info),
         "next": held.next,
         "no_job": not over and NO_JOB in held.why,
+        "silent_since": held.silent_since(info.updated, now),
         "progress": progress_record(info),
         "checkpoint": {"step": held.saved_step, "at": held.saved_at} if held.saved_step is not None else None,
         "queue_wait_s": held.queue_wait(now, over=over),

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from onward.model.analysis.effort import newest_published, queue_waits
 from onward.model.analysis.why import next_action, why
-from onward.model.run import Run
+from onward.model.run import Run, RunState
+
+SILENT = 300.0  # seconds: a running leg writes a sample every 120 s or more often, and a network file system may show it a minute late
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +22,12 @@ class RunSummary:
     saved_at: float | None = None
     queued_at: float | None = None  # since when the newest leg waits, or waited
     begun_at: float | None = None  # when that wait was over; None: it goes on
+    trains: bool = False  # its newest leg has started the training, and has not ended
     gpu_use: float | None = None  # 0 to 1, the mean of the last minutes; from samples, not from journals
+
+    def silent_since(self, heard: float, now: float) -> float | None:
+        """Since when nothing of a leg that trains was heard, where that is unusual. `heard`: when anything of it last was."""
+        return heard if self.trains and now - heard > SILENT else None
 
     def queue_wait(self, now: float, *, over: bool) -> float | None:
         if self.queued_at is None:
@@ -28,6 +35,12 @@ class RunSummary:
         if self.begun_at is None:
             return None if over else max(0.0, now - self.queued_at)
         return max(0.0, self.begun_at - self.queued_at)
+
+
+def trains(run: Run) -> bool:
+    """Whether its newest leg is at work, by what that leg last told."""
+    leg = run.last_leg
+    return run.state is RunState.RUNNING and leg is not None and bool(leg.claimed and leg.started) and not leg.end
 
 
 def summarise_run(run: Run) -> RunSummary:
@@ -43,6 +56,7 @@ def summarise_run(run: Run) -> RunSummary:
         saved_at=newest.at if newest else None,
         queued_at=wait.since if wait else None,
         begun_at=wait.until if wait else None,
+        trains=trains(run),
     )
 
 

@@ -16,6 +16,7 @@ from onward.checkpoints.restoring.newest import published_names_of
 from onward.errors import CheckpointDamaged, OnwardError, StorageError
 from onward.model.analysis.effort import effort, saved_step, work_at_risk
 from onward.model.analysis.eta import TrainingPace, estimate_eta
+from onward.model.analysis.run_summary import SILENT, trains
 from onward.model.analysis.why import NO_ANSWER, JobAnswers, next_action, no_job_since, status_of, why
 from onward.model.events import Missed
 from onward.model.job import JobState, JobStatus
@@ -38,7 +39,6 @@ from onward.schedulers.slurm.wait_reasons import plain_reason
 SCHEMA = 1
 
 _WAITING = (JobState.QUEUED, JobState.HELD)
-_SILENT = 300.0  # seconds: a running leg writes a sample every 120 s or more often, and a network file system may show it a minute late
 _MOST_ASKED = 100  # jobs that a scheduler is asked about at once
 
 
@@ -198,13 +198,13 @@ def _no_job_since(seen: InspectedRun) -> float | None:
 def silent_since(seen: InspectedRun) -> float | None:
     """Since when nothing of the leg that trains has reached the run's folder, where that is unusual."""
     leg = seen.run.last_leg
-    if seen.run.state is not RunState.RUNNING or leg is None or not leg.claimed or not leg.started or leg.end or seen.copy_of:
+    if leg is None or leg.claimed is None or not trains(seen.run) or seen.copy_of:
         return None
     status = seen.status(leg)
     if (seen.answers is not None and status is None) or (status and (status.state is not JobState.RUNNING or status.paused)):
         return None
     last = max(signs_of_life(seen.dir, leg.number), default=leg.claimed.at)
-    return last if seen.at - last > _SILENT else None
+    return last if seen.at - last > SILENT else None
 
 
 def time_account(run: Run, pace: TrainingPace, *, now: float) -> dict[str, Any]:

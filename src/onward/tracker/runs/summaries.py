@@ -17,7 +17,7 @@ from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.runs.legs import upsert
 
 _runs, _standings = schema.runs, schema.standings
-_FROM_JOURNALS = ("why", "next", "legs_done", "legs_max", "saved_step", "saved_at", "queued_at", "begun_at")
+_FROM_JOURNALS = ("why", "next", "legs_done", "legs_max", "saved_step", "saved_at", "queued_at", "begun_at", "trains")
 _OPEN = ("submitted", "running", "waiting")
 
 
@@ -68,5 +68,7 @@ def summaries_of(connection: Connection, runs: Sequence[int]) -> dict[int, RunSu
     for i in range(0, len(runs), 500):
         for row in connection.execute(select(_standings).where(_standings.c.run.in_(runs[i : i + 500]))).mappings():
             values: dict[str, Any] = {name: row[name] for name in (*_FROM_JOURNALS, "gpu_use")}
-            found[row["run"]] = RunSummary(**values)
+            found[row["run"]] = RunSummary(
+                **{**values, "trains": bool(values["trains"])}
+            )  # null: its journals were read by an older version
     return found

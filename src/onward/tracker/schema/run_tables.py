@@ -69,6 +69,7 @@ standings = Table(  # what a list says of a run in one line: apart from `runs`, 
     Column("saved_at", Double),
     Column("queued_at", Double),
     Column("begun_at", Double),
+    Column("trains", Boolean),  # whether its newest leg is at work
     Column("gpu_use", Double),  # 0 to 1
     Column("gpu_at", Double),  # of the sample that it was last reckoned with
 )

@@ -29,7 +29,7 @@ export function Header({ id, reading, brief }: { id: string; reading: Reading<Ov
         <h1 title={run.name}>
           <bdi>{run.name || run.id}</bdi>
         </h1>
-        <Badge state={run.state} word={run.no_job ? `${run.state}, no job` : undefined} />
+        <Badge state={run.state} word={wordOf(run)} />
         <span class="run-where muted">
           <a href={href("/", { q: `experiment = '${run.experiment_name.replace(/'/g, "''")}'` })}>
             <bdi>{run.experiment_name}</bdi>
@@ -89,6 +89,12 @@ function Cause({ id, told }: { id: string; told: Overview }) {
           <strong>No job</strong> since {when(told.no_job_since, now)}, {ago(told.no_job_since, now)}.
         </p>
       )}
+      {run.silent_since !== null && (
+        <p class="run-no-job">
+          <strong>No news</strong> from the leg since {when(run.silent_since, now)}, {ago(run.silent_since, now)}: the
+          storage of the run's folder may hang on its node, or be full.
+        </p>
+      )}
       {run.next && (
         <p class="run-next">
           <Icon name="onward" />
@@ -113,6 +119,11 @@ function Cause({ id, told }: { id: string; told: Overview }) {
       )}
     </section>
   );
+}
+
+function wordOf(run: Overview["run"]): string | undefined {
+  const trouble = run.no_job ? "no job" : run.silent_since !== null ? "no news" : "";
+  return trouble ? `${run.state}, ${trouble}` : undefined;
 }
 
 export function sentence(words: string): string {

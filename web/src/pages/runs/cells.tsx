@@ -22,7 +22,7 @@ export function Cell({ id, row, spark }: Props) {
         </a>
       );
     case "state":
-      return <Badge state={row.state} word={row.no_job ? "no job" : undefined} title={row.why || undefined} />;
+      return <State row={row} />;
     case "why":
       return (
         <span class="clip muted" title={[row.why, row.next].filter(Boolean).join(" → ")}>
@@ -60,6 +60,15 @@ export function Cell({ id, row, spark }: Props) {
     default:
       return <Given id={id} row={row} />;
   }
+}
+
+function State({ row }: { row: Row }) {
+  const now = useNow(30);
+  if (row.silent_since === null)
+    return <Badge state={row.state} word={row.no_job ? "no job" : undefined} title={row.why || undefined} />;
+  return (
+    <Badge state="waiting" word="no news" title={`Nothing heard of its leg, last ${ago(row.silent_since, now)}`} />
+  );
 }
 
 function Given({ id, row }: { id: string; row: Row }) {

@@ -5,6 +5,7 @@ import { type Query, Rows } from "./rows";
 import { forget } from "./spark";
 
 const REFRESH = 1000; // ms between two reads of changed runs
+const AGAIN = 60_000; // ms between two reads of runs that are silent
 const LOOK = 3000; // ms between two looks for new ones
 
 /** The old rows stay until the new ones are there, so that nothing blinks. */
@@ -41,6 +42,10 @@ export function useRows(
     forget(ids);
     shown?.heard(ids).catch(() => undefined);
   });
+  useEffect(() => {
+    const timer = setInterval(() => shown?.heard(shown.quiet()).catch(() => undefined), AGAIN);
+    return () => clearInterval(timer);
+  }, [shown]);
   const look = useThrottled(LOOK, () => shown?.look().catch(() => undefined));
   useLive((events) => {
     if (events.some(({ event }) => event === "reset")) setAgain((count) => count + 1);

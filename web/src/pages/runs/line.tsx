@@ -2,7 +2,6 @@
 import type { Signal } from "@preact/signals";
 import { Component } from "preact";
 import { whole } from "../../format";
-import { Badge } from "../../parts/badge";
 import { Icon } from "../../parts/icon";
 import type { TableColumn } from "../../parts/table";
 import { go, href } from "../../url";
@@ -106,7 +105,7 @@ function Card(props: WithRow) {
       <div class="card-what" role="gridcell">
         <div class="card-top">
           <Cell id="name" row={row} spark="" />
-          <Badge state={row.state} />
+          <Cell id="state" row={row} spark="" />
         </div>
         <div class="card-why">
           <Cell id="why" row={row} spark="" />

@@ -43,6 +43,7 @@ type Pipeline = NonNullable<Row["pipeline"]>;
 
 export const PAGE = 100;
 const MOST_REFRESHED = 150;
+const QUIET = 240; // s
 const LONGEST = 15_000; // letters of a filter
 const OVER = ["finished", "failed", "cancelled"];
 
@@ -332,6 +333,14 @@ export class Rows {
 
   knows(id: string): boolean {
     return this.at.has(id);
+  }
+
+  /** Running ones of which nothing was heard for a while: no event will tell that it has become too long. */
+  quiet(): Set<string> {
+    const long = Date.now() / 1000 - QUIET;
+    return new Set(
+      this.read().flatMap(({ id, state, updated }) => (state === "running" && updated < long ? [id] : [])),
+    );
   }
 
   /** A run that is shown, by its id. */

@@ -1,4 +1,4 @@
-"""Which runs a pipeline queued: read once from the specs that are stored with the runs."""
+"""Which runs a pipeline queued: read once from the specs that are stored with the runs. Whether a run's newest leg is at work."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _SPECS = sa.text("SELECT id, details FROM runs WHERE details LIKE '%\"member\": 
 
 def upgrade() -> None:
     number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+    op.add_column("standings", sa.Column("trains", sa.Boolean(), nullable=True))
     memberships = op.create_table(
         "memberships",
         sa.Column("run", number, nullable=False),
