@@ -239,11 +239,36 @@ def test_a_long_log_keeps_no_other_file_waiting_and_records_go_first(server: Fak
     push = Push(TrackerConnection(server.url, "t"), "abc", push_areas(run))
     turns = iter([False] * 9)
     push.send_all(until=lambda: next(turns, True))
-    assert list(server.files)[:2] == ["journal/leg-0001.jsonl", "spool/leg-0001.train-7.jsonl"]
+    assert list(server.files)[:2] == ["spool/leg-0001.train-7.jsonl", "journal/leg-0001.jsonl"]
     assert len(server.files["logs/leg-0001.out"]) < 5 << 20
     assert server.files["logs/leg-0001.err"] == b"why"
     push.send_all()
     assert len(server.files["logs/leg-0001.out"]) == 5 << 20
+
+
+def test_a_runs_end_is_not_told_before_its_last_points(server: FakeServer, run: RunDir) -> None:
+    spool, last = run.spool / "leg-0001.train-7.jsonl", lines(1, start=5)
+    spool.write_text(lines(5))
+    push = Push(TrackerConnection(server.url, "t"), "abc", push_areas(run))
+
+    def leg_ends_meanwhile() -> bool:
+        if len(server.files.get(f"spool/{spool.name}", b"")) == len(lines(5)) and "closed" not in run.leg_journal(1).read_text():
+            run.leg_journal(1).write_text('{"kind": "claimed"}\n{"kind": "closed"}\n')
+            spool.write_text(lines(5) + last)
+            return True
+        return False
+
+    push.send_records(until=leg_ends_meanwhile)
+    assert server.files["journal/leg-0001.jsonl"] == b'{"kind": "claimed"}\n'
+    push.send_records()
+    assert server.files["journal/leg-0001.jsonl"].endswith(b'{"kind": "closed"}\n')
+    assert server.files[f"spool/{spool.name}"] == lines(6).encode()
+
+
+def test_where_no_time_is_left_the_end_is_told_all_the_same(server: FakeServer, run: RunDir) -> None:
+    (run.spool / "leg-0001.train-7.jsonl").write_text(lines(5))
+    Push(TrackerConnection(server.url, "t"), "abc", push_areas(run)).send_all(until=lambda: True)
+    assert server.files["journal/leg-0001.jsonl"] == b'{"kind": "claimed"}\n'
 
 
 @pytest.mark.parametrize(("readable", "mode"), [("file", 0o640), ("file", 0o604), ("folder", 0o750), ("folder", 0o701)])

@@ -1,8 +1,8 @@
 """Push: a job sends what its run's folder holds to the tracker's server, where that cannot read it. Never hurts training.
 
 Files are sent as they are, from the byte on that the server says it has. So nothing need be remembered here, whoever dies when: a
-later leg, or `onward sync`, goes on with whatever is missing. Journals and spools go first; logs, TensorBoard's files and small artifacts
-when those have arrived.
+later leg, or `onward sync`, goes on with whatever is missing. Spools go first, then journals, so that a run is not known to be over before
+its last points are; logs, TensorBoard's files and small artifacts when those have arrived.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.packed_lines import KIND as PACKED
 from onward.rundir.packed_lines import PackedLines, pack_lines
 from onward.supervisor.telemetry.changed_files import ChangedPushFiles
-from onward.supervisor.telemetry.push_files import SPOOL, FileToPush, PushAreas, files, push_areas, records
+from onward.supervisor.telemetry.push_files import JOURNAL, SPOOL, FileToPush, PushAreas, files, push_areas, records
 from onward.supervisor.telemetry.tracker_server import TrackerConnection, TrackerUnreachable, tracker_connection_of
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,11 @@ class Push:
         return (self.send_records(until=until) + self.send_files(until=until)) if self._known() else 0
 
     def send_records(self, found: Sequence[FileToPush] | None = None, *, until: Callable[[], bool] = lambda: False) -> int:
-        return sum(self._send(one, until) for one in (records(self._rooms) if found is None else found))
+        """Journals when all else was sent that there was when they were found, but also where no time is left: they are short."""
+        listed = records(self._rooms) if found is None else found
+        journals = [one for one in listed if one.name.startswith(JOURNAL)]
+        sent = sum(self._send(one, until) for one in listed if one not in journals)
+        return sent + sum(self._send(one, lambda: False) for one in journals)
 
     def send_files(self, found: Sequence[FileToPush] | None = None, *, until: Callable[[], bool] = lambda: False) -> int:
         """Logs first, then TensorBoard's files, then artifacts; none of them for so long that the others wait for ever."""
@@ -130,7 +134,8 @@ class Push:
             self._at[name] = self._post(found, _UNKNOWN, b"")
         while name not in self._over and not until() and (most is None or sent < most):
             at = self._at[name]
-            data = _whole_lines(found.path, at) if found.lines else _bytes(found, at)
+            end = found.size if name.startswith(JOURNAL) else None
+            data = _whole_lines(found.path, at, end) if found.lines else _bytes(found, at)
             if not data and not found.is_empty:
                 break
             now = self._post(found, at, data)
@@ -215,11 +220,13 @@ def push_last(tracker: str | None, run_id: str, run: RunDir, *, within: float, a
         log.info("the last records stay in the run's folder: %s", error)
 
 
-def _whole_lines(path: Path, at: int) -> bytes:
+def _whole_lines(path: Path, at: int, end: int | None) -> bytes:
+    """Lines up to `end`, else to the end of the file."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size <= at:
             return b""
-        return lines_from(file, at, piece=_PIECE, longest=_LONGEST_LINE)[0]
+        data = lines_from(file, at, piece=_PIECE, longest=_LONGEST_LINE)[0]
+    return data if end is None or at + len(data) <= end else data[: data.rfind(b"\n", 0, max(end - at, 0)) + 1]
 
 
 def _bytes(found: FileToPush, at: int) -> bytes:

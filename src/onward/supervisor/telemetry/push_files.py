@@ -43,7 +43,9 @@ def push_areas(run: RunDir, local: LegLocal | None = None) -> PushAreas:
 
 
 def records(rooms: PushAreas) -> list[FileToPush]:
-    """Journals first: they say which legs there are. Of a file that lies in several folders, the longest counts."""
+    """Journals are found first: what a spool held when its journal ended is sent before that end.
+
+    Of a file that lies in several folders, the longest counts."""
     best: dict[str, FileToPush] = {}
     for room in (JOURNAL, SPOOL):
         for folder in rooms.get(room, ()):
