@@ -6,11 +6,12 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page
 
+from onward.model.cluster import ClusterSnapshot
 from onward.operations.clusters.snapshot_cache import CachedSnapshot, snapshot_record
 from tests.servers import Running
 from tests.unit.test_cluster_page import LAB, recorded
@@ -87,9 +88,16 @@ def _alert(server: Running, token: str) -> None:
 
 def with_a_cluster(context: BrowserContext) -> None:
     """The cluster's page shows a recorded Slurm."""
-    told = snapshot_record(CachedSnapshot(cluster=LAB, snapshot=recorded(), age=3.0))
+    told = snapshot_record(CachedSnapshot(cluster=LAB, snapshot=_ranked(recorded()), age=3.0))
     context.route("**/api/v1/clusters", lambda route: route.fulfill(json=_CLUSTERS))
     context.route(re.compile(r"/api/v1/clusters/lab"), lambda route: route.fulfill(json=told))
+
+
+def _ranked(taken: ClusterSnapshot) -> ClusterSnapshot:
+    """With priorities, which the recorded site did not have."""
+    known = {"2220": (20_523.0, "fair share 20000, age 500, size 23"), "2221": (10_110.0, "fair share 10000, age 110")}
+    told = {job.id: known.get(job.id, (None, "")) for job in taken.jobs}
+    return replace(taken, jobs=tuple(replace(job, priority=told[job.id][0], factors=told[job.id][1]) for job in taken.jobs))
 
 
 def go(page: Page, stop: Stop) -> None:

@@ -42,7 +42,7 @@ function Choices({ close }: { close: () => void }) {
         {files.map(({ name, text }) => (
           <li key={name}>
             <button type="button" class="quiet" onClick={choose(() => beginWith(text))}>
-              <Icon name="view" /> <bdi class="mono clip">{name}</bdi>
+              <Icon name="copy" /> <bdi class="mono clip">{name}</bdi>
             </button>
           </li>
         ))}
