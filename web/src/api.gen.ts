@@ -3012,12 +3012,12 @@ export interface components {
             expected_start: number | null;
             /**
              * Priority
-             * @description Of a waiting job, on the scheduler's own scale; the higher goes first. Null: not told.
+             * @description Of a waiting job, on the scheduler's own scale; higher starts first. Null: unknown.
              */
             priority: number | null;
             /**
              * Factors
-             * @description What its priority is made of, as far as the scheduler tells.
+             * @description What its priority is made of, if the scheduler reports it.
              */
             factors: string;
             /**

@@ -93,8 +93,8 @@ class ClusterJobOut(BaseModel):
     started: float | None
     ends: float | None = Field(description="At the latest.")
     expected_start: float | None = Field(description="The scheduler's own estimate.")
-    priority: float | None = Field(description="Of a waiting job, on the scheduler's own scale; the higher goes first. Null: not told.")
-    factors: str = Field(description="What its priority is made of, as far as the scheduler tells.")
+    priority: float | None = Field(description="Of a waiting job, on the scheduler's own scale; higher starts first. Null: unknown.")
+    factors: str = Field(description="What its priority is made of, if the scheduler reports it.")
     reason: str = Field(description="Why it waits, in plain words.")
     native: str = Field(description="The scheduler's own reason.")
     in_line: bool = Field(description="It waits only for free resources, which may go to it first.")

@@ -25,7 +25,7 @@ export function Jobs({ jobs, none, more }: Props) {
               <th scope="col">Queue</th>
               <th scope="col">Requests</th>
               {ranked && (
-                <th scope="col" class="right" title="On the scheduler's own scale; the higher goes first">
+                <th scope="col" class="right" title="On the scheduler's own scale; higher starts first">
                   Priority
                 </th>
               )}
