@@ -120,7 +120,7 @@ class RunOnBed:
     def until(self, holds: Callable[[dict[str, Any]], object], *, within: float = 120, what: str = "") -> dict[str, Any]:
         """Until `onward show` says so: it is asked when the folder looks like it, and now and then anyway, since some things only the
         scheduler knows."""
-        give_up, ask = time.monotonic() + within, time.monotonic()
+        give_up, ask = time.monotonic() + within, time.monotonic() + _ASKED_EVERY
         while True:
             asked = time.monotonic() >= ask
             shown = self.show() if asked else self._shown_here()

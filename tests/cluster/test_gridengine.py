@@ -312,14 +312,33 @@ def give_up(bed: GridEngineBed, job: str) -> None:
     until(rescheduled, within=120, what=f"rescheduling of job {job}")
 
 
+# The training, which pauses in its steps only as long as a file is not there.
+PACED = """
+import runpy, sys, threading, time
+from pathlib import Path
+
+pause, hurry = time.sleep, Path(sys.argv.pop(1))
+
+def sleep(seconds):
+    if threading.current_thread() is not threading.main_thread() or not hurry.exists():
+        pause(seconds)
+
+time.sleep = sleep
+runpy.run_path("train.py", run_name="__main__")
+"""
+
+
 @pytest.mark.alone
 @pytest.mark.takes("hosts")
 def test_a_training_that_is_cut_off_is_fenced_and_goes_on_elsewhere(
     gridengine_bed: GridEngineBed, ge_alice: Person, unbroken: Unbroken
 ) -> None:
     """The old leg runs on unseen, and its job is started once more elsewhere: that makes way, and the next leg takes over."""
-    epochs = 78  # three minutes: longer than a busy scheduler takes to start leg 2
-    run, out = training(ge_alice, "--time", "10:00", epochs=epochs, pause=0.05)
+    epochs = 104  # four minutes: longer than a busy scheduler takes to start leg 2
+    ge_alice.write("paced.py", PACED)
+    out, hurry = ge_alice.home / "weights.npz", ge_alice.home / "hurry"
+    command = ["python3", "paced.py", str(hurry), "--epochs", str(epochs), "--pause", "0.05", "--out", str(out)]
+    run = ge_alice.submit("--time", "10:00", "--", *command)
     first = run.until_step(60)["legs"][0]
     try:
         gridengine_bed.unplug(first["nodes"][0])
@@ -327,6 +346,7 @@ def test_a_training_that_is_cut_off_is_fenced_and_goes_on_elsewhere(
         run.until(lambda r: len(r["legs"]) > 1 and r["legs"][1]["started"], within=180, what="leg 2")
         old = [pid for pid in processes_of(first["job"]) if _host(pid) == first["nodes"][0]]
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in old), within=60, what="the end of the old leg")
+        ge_alice.write("hurry", "")
         run.until_over(within=300)
     finally:
         gridengine_bed.heal(first["nodes"][0])

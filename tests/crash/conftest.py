@@ -63,12 +63,12 @@ class LocalRun:
         return shown
 
     def until(self, holds: Callable[[dict[str, Any]], object], *, within: float = 60) -> dict[str, Any]:
-        """Until `onward show` says so. In between the folder is mostly looked at without a process."""
-        give_up, ask = time.monotonic() + within, time.monotonic()
+        """Until the run's record says so, which is mostly read without a process: what is to be killed then is not gone yet."""
+        give_up, ask = time.monotonic() + within, time.monotonic() + _ASKED_EVERY
         while True:
             asked = time.monotonic() >= ask
             shown = self.show() if asked else self._shown_here()
-            if holds(shown) and (asked or holds(shown := self.show())):
+            if holds(shown):
                 return shown
             if asked:
                 ask = time.monotonic() + _ASKED_EVERY
@@ -84,7 +84,8 @@ class LocalRun:
             return self.show()
 
     def until_over(self, *, within: float = 90) -> dict[str, Any]:
-        return self.until(lambda r: r["state"] in ("finished", "failed", "cancelled"), within=within)
+        self.until(lambda r: r["state"] in ("finished", "failed", "cancelled"), within=within)
+        return self.show()
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         lines = (line for path in sorted((self.folder / "journal").glob("*.jsonl")) for line in path.read_text().splitlines())
