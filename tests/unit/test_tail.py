@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onward.operations.runs import logs
 from onward.operations.runs.logs import LegLogReader, read_logs
 from onward.rundir.claim import claim
+from onward.rundir.files import growing
 from onward.rundir.files.no_links import reading
 from onward.rundir.layout import RunDir
 from onward.rundir.logs import tail
@@ -97,7 +98,7 @@ def test_a_progress_bar_that_never_ends_its_line_is_cut(run: RunDir, counted: Si
 
 
 def test_a_line_without_an_end_is_handed_on_in_parts_in_bounded_memory(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_CHUNK", 10_000)
+    monkeypatch.setattr(growing, "_PIECE", 10_000)
     monkeypatch.setattr(logs, "LONGEST_LINE", 50_000)
     run.log(1, "out").write_bytes(b"#" * 5_000_000 + b"\nend\n")
     tracemalloc.start()

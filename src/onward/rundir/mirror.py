@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from onward.rundir.event_files.search import link_event_files
+from onward.rundir.files.growing import copy_growth
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk.atomic_files import make_folder_in, write_whole
 
@@ -159,10 +160,9 @@ class GrowingCopy:
     def _append(self, size: int, now: float) -> int:
         began = self.have
         until = min(size, began + _TURN)
-        with self.source.open("rb", buffering=0) as reading:
-            while self.have < until and (chunk := os.pread(reading.fileno(), min(_CHUNK, until - self.have), self.have)):
-                self.have += _write_at(self.handle, chunk, self.have)
-                self.written = now
+        for taken in copy_growth(self.source, began, until, lambda data, at: _write_at(self.handle, data, at), piece=_CHUNK):
+            self.have += taken
+            self.written = now
         return max(self.have - began, 0)
 
     def _open(self, now: float) -> None:

@@ -14,6 +14,7 @@ from onward.operations.context import OperationsContext
 from onward.operations.runs.record import read_folder, reason
 from onward.operations.runs.watch import RunWatch
 from onward.rundir.claim import newest_claim
+from onward.rundir.files.growing import each_line
 from onward.rundir.files.no_links import reading
 from onward.rundir.layout import RunDir
 from onward.rundir.logs.tail import LONGEST_LINE, last_lines
@@ -22,7 +23,6 @@ STREAMS = {"out": "stdout", "err": "stderr"}
 _TICK = 0.5
 _LOOK_EVERY = 4  # ticks: how the run stands, which reads all its journals
 _ALL_EVERY = 60  # ticks: logs of legs that are over, where what one left on its node may be added
-_CHUNK = 1 << 20
 _PIECE = 1_000  # lines that are handed on together
 _LATE = 2.5  # seconds: what the last leg wrote is mirrored by then
 
@@ -47,21 +47,9 @@ class LegLogReader:
         for title, path in self._files(legs):
             try:
                 with reading(self._dir.root, path) as file:
-                    at = self.offsets.get(path.name, 0)
-                    file.seek(at)
-                    left = b""
-                    while chunk := file.read(_CHUNK):
-                        *whole, left = (left + chunk).split(b"\n")
-                        for line in whole:
-                            at += len(line) + 1
-                            yield title, line.decode(errors="replace"), path.name, at
-                        if len(left) > LONGEST_LINE:  # a line without an end is handed on in parts
-                            at += len(left)
-                            yield title, left.decode(errors="replace"), path.name, at
-                            left = b""
-                    if left and rest:
-                        at += len(left)
-                        yield title, left.decode(errors="replace"), path.name, at
+                    at = begin = self.offsets.get(path.name, 0)
+                    for line, at in each_line(file, begin, longest=LONGEST_LINE + 1, rest=rest):
+                        yield title, line.decode(errors="replace"), path.name, at
                     self.offsets[path.name] = at
             except FileNotFoundError:
                 continue

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from onward.rundir.files.growing import lines_from
+from onward.rundir.files.growing import each_line
 
-_PIECE = 1 << 20
+_LONGEST = 1 << 20  # bytes of a line
 
 
 class GrowingFile:
@@ -19,19 +19,15 @@ class GrowingFile:
         self._at = path.stat().st_size if path.exists() else 0
 
     def lines(self) -> Iterator[str]:
-        """A piece of the file at a time, however much it has grown. A line longer than a piece comes in parts."""
+        """A piece of the file at a time, however much it has grown. A line that is too long comes in parts."""
         try:
             file = self._path.open("rb")
         except FileNotFoundError:
             return
         with file:
-            while True:
-                whole, rest = lines_from(file, self._at, piece=_PIECE, longest=_PIECE)
-                if not whole and len(rest) < _PIECE:
-                    return
-                lines = whole.split(b"\n")[:-1] if whole else [rest]
-                self._at += len(whole or rest)
-                yield from (line.decode(errors="replace") for line in lines)
+            for line, end in each_line(file, self._at, longest=_LONGEST):
+                self._at = end
+                yield line.decode(errors="replace")
 
 
 def end_the_line(path: Path) -> None:

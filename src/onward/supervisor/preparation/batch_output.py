@@ -19,6 +19,7 @@ from pathlib import Path
 
 from onward.model import events as ev
 from onward.model.spec import RunSpec
+from onward.rundir.files.growing import copy_growth
 from onward.rundir.layout import LegLocal
 from onward.supervisor.leg.context import LegContext
 from onward.supervisor.preparation.environment import working_folder
@@ -152,14 +153,8 @@ class OutputFiles:
         handle = self._handle(target, fresh=first and self.fresh)
         self._carried.setdefault(target, 0)
         try:
-            with source.open("rb") as reading:
-                reading.seek(self._carried[target])
-                while (left := size - self._carried[target]) > 0 and (chunk := reading.read(min(_CHUNK, left))):
-                    written = 0
-                    while written < len(chunk):  # counted piece by piece: a disk that fills up takes a part
-                        taken = _write(handle, chunk[written:])
-                        written += taken
-                        self._carried[target] += taken
+            for taken in copy_growth(source, self._carried[target], size, lambda data, _: _write(handle, data), piece=_CHUNK):
+                self._carried[target] += taken  # piece by piece: a disk that fills up takes a part
         except OSError as error:
             self._close(target)
             if error.errno != errno.ESTALE or not again:
