@@ -14,6 +14,7 @@ from typing import Any
 
 from onward.model.events import Closed
 from onward.model.policy.lifecycle import Close
+from onward.model.run import RunState
 from onward.rundir.journal import Journal
 from onward.rundir.layout import RunDir
 from onward.rundir.request_inputs import forget_addresses
@@ -59,6 +60,14 @@ def is_over(run: RunDir) -> bool:
 def end_of(run: RunDir) -> Mapping[str, Any] | None:
     """What the mark of its end says; None where there is none that stands. Raises OSError and ValueError where it cannot be read."""
     return _read(run.done) if is_over(run) else None
+
+
+def is_finished(run: RunDir) -> bool:
+    """By the mark of its end; False where that cannot be read."""
+    try:
+        return (end_of(run) or {}).get("state") == RunState.FINISHED
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def is_to_stop(run: RunDir) -> bool:

@@ -17,7 +17,6 @@ from enum import StrEnum
 from pathlib import Path
 
 from onward.errors import OnwardError
-from onward.model.run import RunState
 from onward.operations.context import OperationsContext
 from onward.pipelines.advance import read_plan
 from onward.pipelines.build import Environments
@@ -25,7 +24,7 @@ from onward.rundir.layout import RunDir, half_made_under, runs_under
 from onward.rundir.pipeline.layout import PipelineDir, pipelines_under
 from onward.rundir.root.layout import RootDir
 from onward.rundir.root.shared_files import unused_files
-from onward.rundir.run_end import end_of
+from onward.rundir.run_end import end_of, is_finished
 from onward.supervisor.disk.leftovers import leftover_folders, node_folders, remove_leftover
 
 _HALF_MADE = 24 * 3600.0  # seconds in which nothing happened to a build: nobody is at it any more
@@ -174,7 +173,7 @@ class _Root:
         self._note([key.decode() for key in _KEY.findall(spec_bytes)], run.path.name, ended)
         if ended is None:
             self._open_runs.add(str(spec.get("id")))
-        elif run.inputs.is_dir() and not _is_finished(run):
+        elif run.inputs.is_dir() and not is_finished(run):
             self._keep(run.workdir, "it contains the run's inputs, which a resumed run needs")
         elif member.get("pipeline") not in open_pipelines:
             self._workdir(run.path, run.workdir, ended)
@@ -275,13 +274,6 @@ def _ended(run: RunDir) -> float | None:
         return float(done["at"]) if done else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _is_finished(run: RunDir) -> bool:
-    try:
-        return (end_of(run) or {}).get("state") == RunState.FINISHED
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def _name(folder: Path) -> str:

@@ -20,10 +20,9 @@ from pathlib import Path
 
 from onward.checkpoints.unpublished import unpublished
 from onward.model.quantity import format_bytes
-from onward.model.run import RunState
 from onward.rundir.layout import LegLocal, RunDir, dated_under, leg_of
 from onward.rundir.mirror import carry, carry_untold
-from onward.rundir.run_end import end_of
+from onward.rundir.run_end import is_finished
 from onward.supervisor.disk.lock import locked_folder
 from onward.supervisor.disk.owner import OWNER, owner_of, surely_gone
 from onward.supervisor.processes.survivors import is_alive
@@ -137,7 +136,7 @@ def _why_kept(local: LegLocal, run: RunDir, leg: int) -> str:
             return "it does not say which run it belongs to"
         others = dated_under(run.path.parent)  # none: the disk with the runs may not be mounted here
         return "" if others else f"{run.path} cannot be read on this machine"
-    if _finished(run):
+    if is_finished(run):
         return ""
     left = unpublished(local.checkpoints, run.checkpoints, leg=leg)
     if not left:
@@ -146,10 +145,3 @@ def _why_kept(local: LegLocal, run: RunDir, leg: int) -> str:
     newest = left[-1]
     how = f"the next leg of that run on this node publishes it, or copy {newest.folder} yourself"
     return f"it contains {newest.name} of {run.path.name} ({size}), which is not published; {how}"
-
-
-def _finished(run: RunDir) -> bool:
-    try:
-        return (end_of(run) or {}).get("state") == RunState.FINISHED
-    except (OSError, ValueError, KeyError, TypeError):
-        return False

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from onward.sdk.atomic_files import write_whole
+from onward.sdk.process_identity import start_ticks, this_machine
 
 OWNER = "owner.json"
 _LOOK_SECONDS = 0.05
@@ -26,21 +26,19 @@ def mark_as_own(folder: Path, *, run: Path | None = None) -> None:
 
 def identity() -> dict[str, Any]:
     """What tells this process from every other, also after its number has been given to another."""
-    return {
-        "pid": os.getpid(),
-        "machine": socket.gethostname(),
-        "boot": _boot(),
-        "started": _started(os.getpid()),
-        "namespace": _namespace(),
-    }
+    return {"pid": os.getpid(), "started": start_ticks(os.getpid()) or 0, **_here()}
 
 
 def is_this_process(mark: Mapping[str, Any]) -> bool:
     """Whether the process of this mark surely is the one that has its number now, here."""
-    here = {"machine": socket.gethostname(), "boot": _boot(), "namespace": _namespace()}
-    if not isinstance(mark.get("pid"), int) or any(mark.get(name) != value for name, value in here.items()):
+    if not isinstance(mark.get("pid"), int) or any(mark.get(name) != value for name, value in _here().items()):
         return False
-    return bool(mark.get("started")) and _started(mark["pid"]) == mark["started"]
+    return bool(mark.get("started")) and start_ticks(mark["pid"]) == mark["started"]
+
+
+def _here() -> dict[str, str]:
+    here = this_machine()
+    return {"machine": here["host"], "boot": here["boot"], "namespace": here["space"]}
 
 
 def owner_of(folder: Path) -> Mapping[str, Any] | None:
@@ -54,11 +52,12 @@ def owner_of(folder: Path) -> Mapping[str, Any] | None:
 
 def surely_gone(mark: Mapping[str, Any]) -> bool:
     """Whether the process that looked after a folder is no more. What cannot be told from here is not gone."""
-    if mark.get("machine") != socket.gethostname():
+    here = _here()
+    if mark.get("machine") != here["machine"]:
         return False
-    if mark.get("boot") and _boot() and mark["boot"] != _boot():
+    if mark.get("boot") and here["boot"] and mark["boot"] != here["boot"]:
         return True
-    if mark.get("namespace") and mark["namespace"] != _namespace():
+    if mark.get("namespace") and mark["namespace"] != here["namespace"]:
         return False  # another container's: its numbers mean nothing here
     try:
         pid = int(mark["pid"])
@@ -69,7 +68,7 @@ def surely_gone(mark: Mapping[str, Any]) -> bool:
         return False
     if _is_dead(pid):
         return True
-    started = _started(pid)
+    started = start_ticks(pid)
     return bool(mark.get("started") and started and started != mark["started"])  # the number is another process's by now
 
 
@@ -87,25 +86,3 @@ def _is_dead(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
     except (OSError, IndexError):
         return False
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _started(pid: int) -> int:
-    """In clock ticks since the machine started; 0 where that is not known."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""
