@@ -46,6 +46,8 @@ def test_a_login_node_trains_and_looks_without_a_server_and_is_told_what_an_extr
     for words in (["runs"], ["show", "first"], ["logs", "first"], ["report", "first", "-o", "report.html"]):
         done = environment.run("onward", *words)
         assert done.returncode == 0, (words, done.stderr)
+    recipe = environment.run("onward", "gateway", "schema", "patchwise")  # of an entry point, as other packages have them
+    assert recipe.returncode == 0 and "patchwise" in recipe.stdout, recipe.stderr
     page = environment.run("onward", "help", "params")
     assert page.stdout.startswith("# The params file"), page.stderr
     up = environment.run("onward", "up")
@@ -61,3 +63,5 @@ def test_a_login_node_trains_and_looks_without_a_server_and_is_told_what_an_extr
         asked = urllib.request.Request(urllib.parse.urljoin(address, "/"), headers={"Accept": "text/html"})
         with browser.open(asked, timeout=PATIENCE) as page:
             assert b'id="app"' in page.read()
+        with browser.open(urllib.parse.urljoin(address, "/api/openapi.json"), timeout=PATIENCE) as described:
+            assert b'"/experiments/{experiment}/runs"' in described.read()  # of a server extension, by its entry point
