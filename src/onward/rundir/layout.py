@@ -26,7 +26,7 @@ _RUN_FOLDER = re.compile(r"^(\d{4}-\d{2}-\d{2})_([A-Z]+)_.+$")
 _LEG_NUMBER = re.compile(r"^leg-(\d{4,9})(?!\d)")
 
 
-class Located(Protocol):
+class HasPath(Protocol):
     @property
     def path(self) -> Path: ...
 
@@ -37,7 +37,7 @@ class PathBelow:
     def __init__(self, *parts: str) -> None:
         self._parts = parts
 
-    def __get__(self, holder: Located, _owner: type) -> Path:
+    def __get__(self, holder: HasPath, _owner: type) -> Path:
         return holder.path.joinpath(*self._parts)
 
 
