@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import io
-import json
-from pathlib import Path
 
 from onward.rundir.files.growing import each_line, lines_from
-from onward.tui.sources.spool_metrics import SpoolMetrics
 
 
 def read(data: bytes, at: int = 0, *, piece: int = 8, longest: int = 32) -> tuple[bytes, bytes]:
@@ -37,13 +34,3 @@ def test_a_line_without_an_end_comes_in_parts_and_nothing_of_it_is_lost() -> Non
     parts = list(each_line(io.BytesIO(data), 0, longest=1 << 20, rest=True))
     assert len(parts) > 2 and b"".join(part for part, _ in parts) == data.replace(b"\n", b"")
     assert parts[-1][1] == len(data)
-
-
-def test_the_terminal_reads_records_longer_than_the_pieces_it_reads(tmp_path: Path) -> None:
-    wide = {"s": 1, "t": 1.0, "m": {f"gradients/layer-{n:06d}": 0.5 for n in range(80_000)}}
-    record = json.dumps(wide) + "\n"
-    assert len(record) > 2 << 20
-    (tmp_path / "leg-0001.train-1.jsonl").write_text(record + '{"s": 2, "t": 2.0, "m": {"loss": 0.25}}\n')
-    metrics = SpoolMetrics(tmp_path)
-    metrics.read(seconds=60.0)
-    assert metrics.whole and metrics.last("gradients/layer-000000") == 0.5
