@@ -62,6 +62,16 @@ def test_a_params_file_is_submitted_and_shows_at_once(harness: Harness) -> None:
     good(harness.client.post(f"/api/v1/runs/{made['id']}/cancel"))
 
 
+def test_a_run_whose_spec_is_damaged_is_cancelled_over_http_too(harness: Harness) -> None:
+    run = harness.sandbox.play().begin(1)
+    harness.opened.tracker.files.look(harness.sandbox.context.roots)
+    id = run.spec.id
+    run.dir.spec.write_text("{")
+    good(harness.client.post(f"/api/v1/runs/{id}/cancel"))
+    assert not [job for job in harness.sandbox.scheduler.jobs.values() if job.status.state.live]
+    assert run.dir.done.exists()
+
+
 def test_the_same_as_data(harness: Harness) -> None:
     draft = {"name": "digits", "cluster": "local", "train": {"command": ["python3", "train.py"], "resources": {"cpus-per-task": 2}}}
     made = good(harness.client.post("/api/v1/runs", {"draft": draft, "folder": folder(harness)}), 201)

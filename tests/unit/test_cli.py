@@ -389,17 +389,22 @@ def test_a_broken_folder_does_not_hide_the_other_runs(onward: Onward, sandbox: S
     assert "cannot be read as a run" in shown.err and "put a good copy of" in shown.err
 
 
+@pytest.mark.parametrize("named", ["folder", "name", "id", "path"])
 @pytest.mark.parametrize("damaged", ["", "{", '{"id": 7}', "\0\0\0", "[]"])
-def test_a_run_whose_spec_is_damaged_can_be_cancelled_by_its_folder(onward: Onward, sandbox: Sandbox, damaged: str) -> None:
+def test_a_run_whose_spec_is_damaged_can_be_cancelled_whatever_it_is_called_by(
+    onward: Onward, sandbox: Sandbox, damaged: str, named: str
+) -> None:
     run = sandbox.play("broken").begin(1)
     other = sandbox.play("good").begin(1)
     jobs = {run.job(1), run.job(2)}
+    called = {"folder": run.dir.path.name, "name": "broken", "id": run.spec.id, "path": str(run.dir.path)}[named]
     run.dir.spec.write_text(damaged)
-    shown = onward("show", run.dir.path.name)
+    shown = onward("show", called)
     assert shown.code == 1 and f"onward cancel {run.dir.path}" in shown.err
-    said = onward("cancel", run.dir.path.name)
+    said = onward("cancel", called)
     assert said.code == 0, said.err
     assert "its spec cannot be read; ended job" in said.err and "put a good copy of" in said.err
+    assert "onward cancel" not in said.err and f"then onward resume {run.dir.path}" in said.err, "what was done is not asked for again"
     live = {job for job, fake in sandbox.scheduler.jobs.items() if fake.status.state.live}
     assert live == {other.job(1), other.job(2)} and not jobs & live, "and nobody else's"
     assert run.dir.done.exists()

@@ -11,6 +11,8 @@ JobId = NewType("JobId", str)
 
 NAME_PATTERN = re.compile(r"^[A-Za-z][A-Za-z0-9._-]{0,199}$")
 
+_LABELS = re.compile(r"(?P<name>.+)\.(?P<leg>[0-9]{1,9})\.(?P<run>[^.]+)-[0-9a-f]+")
+
 DONE_UNTOLD = 76  # exit code of a job whose training finished and is stored, where its run's folder takes no word of it
 
 
@@ -69,3 +71,18 @@ def job_name(run_name: str, leg: int, *, run: str, token: str) -> str:
     `run`: its id, since many runs may have one name. `token`: of this one submission.
     """
     return f"{run_name}.{leg}.{run}-{token}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobLabels:
+    """What a job's name tells."""
+
+    run_name: str
+    leg: int
+    run: str
+
+    @classmethod
+    def read(cls, name: str) -> JobLabels | None:
+        """None: a name of an earlier version, or of somebody else."""
+        told = _LABELS.fullmatch(name)
+        return cls(run_name=told["name"], leg=int(told["leg"]), run=told["run"]) if told else None

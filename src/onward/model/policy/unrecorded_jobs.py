@@ -5,15 +5,12 @@ The scheduler knows it too, and a job's name tells its run and its leg.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from onward.model import events as ev
-from onward.model.job import JobId, JobStatus
+from onward.model.job import JobId, JobLabels, JobStatus
 from onward.model.run import Leg, Run, Submission
-
-_NAME = re.compile(r"(?P<name>.+)\.(?P<leg>[0-9]{1,9})\.(?P<run>[^.]+)-[0-9a-f]+")
 
 
 def note_unrecorded(runs: Iterable[Run], live: Mapping[JobId, JobStatus]) -> None:
@@ -23,8 +20,8 @@ def note_unrecorded(runs: Iterable[Run], live: Mapping[JobId, JobStatus]) -> Non
     """
     named: dict[tuple[str, str], list[tuple[int, JobStatus]]] = defaultdict(list)
     for status in live.values():
-        if status.state.live and (told := _NAME.fullmatch(status.name)):
-            named[told["name"], told["run"]].append((int(told["leg"]), status))
+        if status.state.live and (told := JobLabels.read(status.name)):
+            named[told.run_name, told.run].append((told.leg, status))
     for run in runs:
         for number, status in named.get((run.spec.name, run.spec.id), ()):
             _note(run, _claimed_by(run, status) or run.legs.get(number) or Leg(number=number), status)

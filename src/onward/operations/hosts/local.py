@@ -170,7 +170,7 @@ class LocalHost:
             return run_after_act(cancel(self.context, dir))
         jobs = cancel_damaged(self.context, dir)
         reason = "its spec cannot be read; " + (f"ended job {', '.join(jobs)}" if jobs else "it had no job any more")
-        return RunAfterAct(id="", name=dir.path.name, state="cancelled", reason=reason, closed=True, next=what_to_do(dir))
+        return RunAfterAct(id="", name=dir.path.name, state="cancelled", reason=reason, closed=True, next=what_to_do(dir, cancelled=True))
 
     def open_runs(self, *, words: str) -> OpenRuns:
         """What `cancel_many` would be given to end all that these words mean."""

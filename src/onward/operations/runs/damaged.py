@@ -28,11 +28,12 @@ def spec_damage(dir: RunDir) -> str:
     return ""
 
 
-def what_to_do(dir: RunDir) -> str:
-    return (
-        f"put a good copy of {dir.spec} back (that of a clone differs by its id alone), and the run continues; "
-        f"or `onward cancel {dir.path}` ends its jobs. Its checkpoints, in {dir.checkpoints}, are as they were"
-    )
+def what_to_do(dir: RunDir, *, cancelled: bool = False) -> str:
+    good = f"put a good copy of {dir.spec} back (that of a clone differs by its id alone)"
+    kept = f"Its checkpoints, in {dir.checkpoints}, are as they were"
+    if cancelled:
+        return f"to continue it, {good}, then onward resume {dir.path}. {kept}"
+    return f"{good}, and the run continues; or `onward cancel {dir.path}` ends its jobs. {kept}"
 
 
 def cancel_damaged(context: OperationsContext, dir: RunDir) -> list[JobId]:
@@ -58,7 +59,7 @@ def cancel_damaged(context: OperationsContext, dir: RunDir) -> list[JobId]:
             f"{dir.path.name} will not continue, but none of its jobs was found, as not all schedulers answered: {silent}",
             hint=f"onward cancel {dir.path} again when it answers; its jobs are named {', '.join(names) or 'in its journals'}",
         )
-    closing = Close(state=RunState.CANCELLED, cause=f"cancelled by {context.user}", next=what_to_do(dir))
+    closing = Close(state=RunState.CANCELLED, cause=f"cancelled by {context.user}", next=what_to_do(dir, cancelled=True))
     close_run(dir, journal, closing, leg=leg, at=context.clock.now())
     return ended
 

@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onward.errors import Conflict, InvalidInput, NotFound
+from onward.model.events import Submitting
+from onward.model.job import JobLabels
 from onward.operations.context import OperationsContext
 from onward.operations.remembered_roots import roots_text
 from onward.rundir.files.no_links import read_beneath
 from onward.rundir.home import home_elsewhere
+from onward.rundir.journal import read_events
 from onward.rundir.layout import RunDir
 
 _RANKS: tuple[Callable[[str, str, str, str], bool], ...] = (  # of the text, and a run's id, name and folder: the best kind first
@@ -61,17 +64,28 @@ def matching_runs(context: OperationsContext, text: str) -> list[RunMatch]:
     if is_path(text):
         run = _named(text)
         return [_match(0, run)] if run.is_run() else []
-    found = []
+    found, damaged = [], []
     own = context.own_roots
     for run in context.runs():
         id, name = labels(run)
-        rank = next((rank for rank, means in enumerate(_RANKS) if means(text, id, name, run.path.name)), None)
-        if rank is not None:
-            found.append(RunMatch(rank=2 * rank + (run.root not in own), id=id, name=name, folder=str(run.path)))
+        if (rank := _rank(text, run, id, name, own)) is not None:
+            found.append(RunMatch(rank=rank, id=id, name=name, folder=str(run.path)))
+        elif not id:
+            damaged.append(run)
+    for run in damaged if not found else ():  # they do not hide one that can be read
+        id, name = _labels_of_damaged(run)
+        if (rank := _rank(text, run, id, name, own)) is not None:
+            found.append(RunMatch(rank=rank, id=id, name=name, folder=str(run.path)))
     ids = Counter(match.id for match in found)
     found = [replace(match, copy=_is_copy(match)) if ids[match.id] > 1 else match for match in found]
     beside = _named(text)
     return found or ([_match(0, beside)] if beside.is_run() else [])
+
+
+def _rank(text: str, run: RunDir, id: str, name: str, own: Sequence[Path]) -> int | None:
+    """None: it means another run."""
+    rank = next((rank for rank, means in enumerate(_RANKS) if means(text, id, name, run.path.name)), None)
+    return None if rank is None else 2 * rank + (run.root not in own)
 
 
 def best_match(text: str, found: Sequence[RunMatch]) -> RunMatch:
@@ -128,3 +142,13 @@ def labels(run: RunDir) -> tuple[str, str]:
         return str(spec["id"]), str(spec["name"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "", ""
+
+
+def _labels_of_damaged(run: RunDir) -> tuple[str, str]:
+    """What the names of its jobs tell, else its folder's name."""
+    try:
+        jobs = [event.name for event in read_events(run) if isinstance(event, Submitting)]
+    except (OSError, ValueError):
+        jobs = []
+    told = next((labels for labels in map(JobLabels.read, jobs) if labels), None)
+    return (told.run, told.run_name) if told else ("", run.path.name.partition("_")[2].partition("_")[2])

@@ -27,6 +27,7 @@ from onward.errors import InvalidInput, NotAllowed
 from onward.model.checkpoint import CheckpointName
 from onward.model.spec import RunDraft
 from onward.operations.runs import control
+from onward.operations.runs.damaged import cancel_damaged, spec_damage
 from onward.operations.runs.find import labels
 from onward.rundir.layout import RunDir
 
@@ -106,7 +107,7 @@ def clone(svc: Svc, who: Who, run_id: RunId, asked: CloneIn) -> Response:
 @router.post("/{run_id}/cancel", summary="Cancel a run", response_model=RunDetails)
 def cancel(svc: Svc, run_id: RunId) -> Response:
     """End a run that Onward executes, now. It stays cancelled, whatever jobs were queued."""
-    return _act(svc, run_id, lambda dir: control.cancel(svc.context, dir))
+    return _act(svc, run_id, lambda dir: cancel_damaged(svc.context, dir) if spec_damage(dir) else control.cancel(svc.context, dir))
 
 
 @router.post("/{run_id}/stop", summary="Stop a run", response_model=RunDetails)
