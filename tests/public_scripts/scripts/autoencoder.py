@@ -95,7 +95,8 @@ def cli_main():
         save_config_kwargs={"overwrite": True},
     )
     cli.trainer.fit(cli.model, datamodule=cli.datamodule, ckpt_path=os.environ.get("ONWARD_RESUME_NEWEST"))  # onward
-    cli.trainer.test(ckpt_path="best", datamodule=cli.datamodule)
+    best = "best" if os.path.exists(save.best_model_path) else None  # onward
+    cli.trainer.test(cli.model, ckpt_path=best, datamodule=cli.datamodule)  # onward
 
 
 if __name__ == "__main__":
