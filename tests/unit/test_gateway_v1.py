@@ -14,6 +14,7 @@ from onward.contrib.rodan import messages
 from onward.gateway.messages.incoming import Incoming, Refusal
 from onward.gateway.messages.packed_results import PackedResult
 from onward.model.requests.gateway_settings import V1Settings
+from onward.model.requests.inputs import check_address
 from onward.model.requests.outcome import OutcomeFile
 from onward.model.requests.request import Outgoing, OutgoingKind, Request, RequestInput
 
@@ -45,6 +46,23 @@ def test_a_message_of_the_old_application_is_a_request_for_the_sites_recipe() ->
         RequestInput(name="Image", url="https://rodan.test/uploads/a.png"),
         RequestInput(name="rgba PNG - Layer 0", url="https://rodan.test/uploads/b.png"),
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "address"),
+    [
+        ("/uploads/Salzinnes 001.png", "/uploads/Salzinnes%20001.png"),
+        ("/uploads/Köln/頁.png", "/uploads/K%C3%B6ln/%E9%A0%81.png"),
+        ("/uploads/a%20b.png?v=1&w=é", "/uploads/a%20b.png?v=1&w=%C3%A9"),
+        ("/uploads/50% #2.png", "/uploads/50%25%20%232.png"),
+    ],
+)
+def test_a_path_is_the_name_of_a_file_in_any_alphabet_escaped_or_not(path: str, address: str) -> None:
+    found = read({"inputs": {"Image": path}, "settings": {}})
+
+    assert isinstance(found, Request)
+    assert found.inputs == (RequestInput(name="Image", url=f"https://rodan.test{address}"),)
+    check_address(found.inputs[0].url, ["rodan.test"])
 
 
 def test_a_message_without_a_correlation_id_is_known_by_its_content() -> None:

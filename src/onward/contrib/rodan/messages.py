@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from onward.errors import InvalidInput
 from onward.gateway.messages.incoming import Incoming, Refusal, read_object
@@ -22,7 +22,9 @@ from onward.model.requests.request import Outgoing, OutgoingKind, Request, Reque
 
 PROTOCOL = "v1"
 _PLAIN = re.compile(r"[A-Za-z0-9._:-]{1,120}")
-_PATH = re.compile(r"/(?!/)[^\s\x00-\x1f\\]*")
+_PATH = re.compile(r"/(?!/)[^\x00-\x1f\x7f-\x9f\\]*")
+_NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_AS_IT_IS = "/%?&=:@!$'()*+,;~"  # in a path that may be escaped already; a '#' is part of a file's name
 _ADDRESS = re.compile(r"https?://[^\s\x00-\x1f]+")
 _NEXT = 'send {"inputs": {NAME: "/uploads/…"}, "settings": {NAME: value}}'
 
@@ -105,7 +107,12 @@ def _inputs(given: Mapping[str, Any], rodan: str | None) -> Iterator[RequestInpu
             )
         else:
             parts = urlsplit(rodan)
-            yield RequestInput(name=name, url=f"{parts.scheme}://{parts.netloc}{value}")
+            yield RequestInput(name=name, url=f"{parts.scheme}://{parts.netloc}{_escaped(value)}")
+
+
+def _escaped(path: str) -> str:
+    """Its applications write file names as they are: with blanks, and letters of any alphabet."""
+    return quote(_NO_ESCAPE.sub("%25", path), safe=_AS_IT_IS)
 
 
 def _results(parcels: Mapping[str, PackedResult]) -> Iterator[bytes | Base64File]:
