@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from beds.rabbitmq import RabbitMQ
-from beds.waiting import until
 from examples.gateway.rodan import Rodan
 from tests.gateway_old import OldProducer
 from tests.gateway_site import PATIENCE, GatewaySite
@@ -68,8 +67,7 @@ def test_a_token_that_is_revoked_while_the_login_is_good_costs_no_request_its_an
             rodan.password = "changed"
             rodan.token = "nobody-gets-this"
             refused = old.reply(old.send({"Image": "/uploads/a.bin"}, {}), timeout=PATIENCE)["error"]
-            assert "answered 401" in refused
-            assert until(lambda: "refused the login" in site.log, timeout=PATIENCE)
+            assert "refused the login of 'hpc'" in refused
     finally:
         process.terminate()
         process.wait()

@@ -120,6 +120,30 @@ def test_a_connection_that_breaks_is_a_failure(job: Job) -> None:
     assert "cannot be reached" in job.failure()
 
 
+PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 300_000 + b"\x00\x00\x00\x00IEND\xaeB`\x82"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (PNG, ""),
+        (PNG[:-9], "input 'Image' is a PNG that is cut off"),
+        (b"\xff\xd8\xff\xe0" + b"x" * 9, "input 'Image' is a JPEG that is cut off"),
+        (b"\xff\xd8\xff\xe0" + b"x" * 9 + b"\xff\xd9", ""),
+        (b"\n<!DOCTYPE html><html>log in</html>", "input 'Image' is a text such as HTML, not a picture"),
+        (b"", "input 'Image' is empty"),
+        (b"II*\x00 a kind that only the training knows", ""),
+    ],
+)
+def test_a_picture_that_is_none_or_is_cut_off_is_refused_whatever_the_server_calls_it(job: Job, content: bytes, words: str) -> None:
+    (job.rodan.media / "page.bin").write_bytes(content)
+    if words:
+        assert job.refusal("/uploads/page.bin", types=("image/*",)) == words
+    else:
+        job.fetch("/uploads/page.bin", types=("image/*",))
+    assert job.fetch("/uploads/page.bin").size == len(content), "of anything else nobody knows what it should be"
+
+
 def test_a_file_without_an_end_is_cut_off_at_its_limit(job: Job) -> None:
     job.rodan.behave(AT, "endless")
     assert job.refusal(most=1 << 18) == "input 'Image' is larger than the 262.1 kB allowed"
@@ -311,6 +335,15 @@ def test_one_that_stays_out_of_order_is_asked_a_few_times_and_another_leg_may_tr
         leg.work()
     assert caught.value.transient
     assert leg.asked == 6
+    assert "6 times" in caught.value.message and "retried" not in caught.value.hint
+
+
+def test_a_file_that_ends_at_the_same_place_each_time_is_refused_and_nobody_says_that_it_is_retried(leg: Leg) -> None:
+    leg.rodan.behave(AT, "short")
+    with pytest.raises(InputRefused, match=r"interrupted after 500 B, 3 times at the same place") as caught:
+        leg.work()
+    assert leg.asked == 3
+    assert "retried" not in caught.value.hint and "upload it again" in caught.value.hint
 
 
 def test_all_inputs_together_may_not_be_larger_than_their_limit(leg: Leg) -> None:

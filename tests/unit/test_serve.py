@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from beds.waiting import until
 from onward.errors import HostUnreachable, InvalidInput, LoginRefused, NotFound, OnwardError
 from onward.inputs.recipes.definition import RecipeInput
 from onward.inputs.recipes.numbered_names import NumberedName
@@ -301,26 +302,38 @@ def test_a_wrong_login_is_told_and_a_silent_application_is_waited_for(tmp_path: 
 
 def test_a_job_that_asks_for_another_token_gets_it_and_one_without_a_better_is_told_so(tmp_path: Path) -> None:
     entries: list[str] = []
-    tokens = iter(["first", "second", "second"])
 
     def login(request: Request, *, refused: str = "") -> InputLogin:
         entries.append(refused)
-        return InputLogin(token=next(tokens), origin="https://rodan.lab")
+        return InputLogin(token="second" if refused else "first", origin="https://rodan.lab")
 
     gateway = Gateway(tmp_path, login=login)
     gateway.ask(inputs=(RequestInput(name="Image", url="https://rodan.lab/page.png"),))
     gateway.recipe(inputs=(RecipeInput(name=NumberedName(text="Image"), most=1 << 20),))
     gateway.settings = replace(gateway.settings, hosts=("rodan.lab",))
     gateway.serve = gateway.another()
-    gateway.step()
+    assert until(lambda: bool(gateway.step() and gateway.of().folder), timeout=60), "its inputs are looked at first"
     dir = gateway.played().dir
     for token in ("second", "second"):
         ask_for_token(dir)
         gateway.step(10)
         order = read_inputs(dir)
         assert order is not None and (order.token, is_token_asked(dir)) == (token, False)
-    assert entries == ["", "first", "second"]
+    assert [refused for refused in entries if refused] == ["first", "second"]
     gateway.close()
+
+
+def test_an_answer_names_no_place_of_the_site(gateway: Gateway) -> None:
+    gateway.recipe(**ONE_LEG)
+    gateway.ask()
+    gateway.step()
+    run = gateway.played().begin(1, successor=False)
+    run.dir.log(1, "err").write_text(f'File "{run.dir.path}/code/train.py", line 1\n{gateway.sandbox.root}/other\n')
+    run.end(1, LegEnd.CRASHED, reason=f"cannot create the folder {run.dir.inputs}")
+    gateway.step()
+    answer = gateway.answer()
+    assert answer.log_tail.splitlines()[-2:] == ['File "RUN/code/train.py", line 1', "RUNS/other"]
+    assert str(gateway.sandbox.root) not in str(answer)
 
 
 def test_a_login_goes_to_the_job_with_the_one_place_that_may_see_it(tmp_path: Path) -> None:

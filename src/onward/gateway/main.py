@@ -159,8 +159,8 @@ class Gateway:
             async with self._parts.broker.connected(name="onward gateway --once") as connection:
                 await self._prepare(connection)
                 await Consumer(self._intake, publisher, self._parts.settings, news=self._news.set).drain(connection)
-                while (stepped := await asyncio.to_thread(self._parts.serve.step)).busy:
-                    pass
+                while (stepped := await asyncio.to_thread(self._parts.serve.step)).busy or stepped.checking:
+                    await asyncio.sleep(0 if stepped.busy else _STEP)
                 async with connection.channel(publisher_confirms=True, on_return_raises=True) as channel:
                     while stepped.served and await publisher.send_due(connection, channel):
                         pass

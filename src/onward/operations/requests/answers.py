@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from onward.errors import OnwardError, StorageError
@@ -26,7 +27,7 @@ class RequestAnswers:
 
     def settle(self, record: RequestRecord, outcome: Outcome) -> bool:
         """False: it had its answer already."""
-        return self._settle_as(record, self._marked(record, outcome))
+        return self._settle_as(record, self._marked(record, self._without_places(record, outcome)))
 
     def settled_elsewhere(self, record: RequestRecord) -> bool:
         """Whether it was answered before, by another gateway or by this one just before it died; then it is settled here too."""
@@ -37,6 +38,19 @@ class RequestAnswers:
         """Whether another request with its id was answered before."""
         found = find_answer(self._parts.context.roots, record.id)
         return found is not None and not _is_of(found, record)
+
+    def _without_places(self, record: RequestRecord, outcome: Outcome) -> Outcome:
+        """Senders need not know where things are on this site."""
+        context = self._parts.context
+        known = [(record.folder or "", "RUN"), *((str(root), "RUNS") for root in context.roots), (context.env.get("HOME", ""), "~")]
+        places = [(place, name) for place, name in known if len(place) > 1]
+
+        def told(text: str) -> str:
+            for place, name in places:
+                text = text.replace(place, name)
+            return text
+
+        return replace(outcome, reason=told(outcome.reason), next=told(outcome.next), log_tail=told(outcome.log_tail))
 
     def _settle_as(self, record: RequestRecord, mark: AnswerMark) -> bool:
         outcome, own = Outcome.from_json(mark.outcome), mark.store == self._parts.requests.id

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import Conflict, InvalidInput, NotFound, OnwardError, SchedulerError, StorageError
+from onward.errors import Conflict, InputRefused, InvalidInput, NotFound, OnwardError, SchedulerError, StorageError, TokenRefused
 from onward.inputs.recipes.definition import Recipe
 from onward.model.identity import new_id
 from onward.model.requests.outcome import Outcome, OutcomeState
@@ -21,6 +21,7 @@ from onward.model.spec import RunDraft
 from onward.operations.requests.answers import RequestAnswers
 from onward.operations.requests.cluster_fit import ClusterFit
 from onward.operations.requests.context import RequestContext
+from onward.operations.requests.input_checks import InputChecks
 from onward.operations.requests.input_logins import InputLogins
 from onward.operations.submit.new_run import submit
 from onward.rundir.layout import RunDir
@@ -35,11 +36,14 @@ _FIRST_WAIT, _LONGEST_WAIT = 5.0, 300.0  # seconds between tries
 
 
 class RequestSubmitter:
-    def __init__(self, parts: RequestContext, answers: RequestAnswers, logins: InputLogins) -> None:
+    def __init__(self, parts: RequestContext, answers: RequestAnswers, logins: InputLogins, checks: InputChecks) -> None:
         self._parts = parts
         self._answers = answers
         self._logins = logins
         self._fit = ClusterFit(parts.context)
+        self._checks = checks
+        self._checked: set[str] = set()  # requests whose inputs were looked at
+        self._renewed: set[str] = set()  # requests for whose inputs we logged in again
 
     def made_before(self, record: RequestRecord) -> bool:
         """Whether its run is there, or was answered for, and that was only not written down in this store. It is now."""
@@ -56,7 +60,36 @@ class RequestSubmitter:
         with suppress(FileNotFoundError):  # its folder was deleted since: whoever follows the run says so
             publish_spec(RunDir(Path(mark.folder)))
         self._parts.requests.set_run(record.id, run=mark.run, folder=mark.folder, at=self._parts.now())
+        self._forget(record)
         return True
+
+    def has_good_inputs(self, record: RequestRecord) -> bool:
+        """False: they are being looked at, or the request has its answer."""
+        if record.id in self._checked or not record.request.inputs:
+            return True
+        try:
+            recipe = self._parts.recipes.get(record.request.recipe)
+            if not self._looked_at(record, recipe):
+                return False
+        except InputRefused as error:
+            self._over(record, OutcomeState.REFUSED, error)
+            return False
+        except (OnwardError, OSError):  # told by `submit`
+            pass
+        self._checked.add(record.id)
+        return True
+
+    def _looked_at(self, record: RequestRecord, recipe: Recipe) -> bool:
+        order = self._draft(record, recipe).inputs
+        assert order is not None
+        try:
+            return self._checks.is_done(order)
+        except TokenRefused:
+            if record.id in self._renewed:
+                raise
+            self._renewed.add(record.id)
+            self._draft(record, recipe, refused=order.token)  # logs in again
+            return False
 
     def submit(self, record: RequestRecord) -> bool:
         """False: its cluster does not answer, and is not to be asked for others now."""
@@ -87,7 +120,7 @@ class RequestSubmitter:
         self._parts.requests.plan_run(record.id, run)
         return run
 
-    def _draft(self, record: RequestRecord, recipe: Recipe) -> RunDraft:
+    def _draft(self, record: RequestRecord, recipe: Recipe, *, refused: str = "") -> RunDraft:
         asked, settings = record.request, self._parts.settings
         draft = recipe.fill(settings=asked.settings, inputs=asked.inputs, resources=asked.resources, request=asked.id, hosts=settings.hosts)
         host = self._parts.context.settings.cluster(draft.cluster)[0].ssh
@@ -97,7 +130,7 @@ class RequestSubmitter:
                 hint=f"run the gateway on {host}",
             )
         draft = self._fit.fitted(recipe, draft)
-        login = self._logins.login(asked)
+        login = self._logins.login(asked, refused=refused)
         if login is None or draft.inputs is None:
             return draft
         return replace(draft, inputs=replace(draft.inputs, token=login.token, token_for=login.origin))
@@ -136,6 +169,11 @@ class RequestSubmitter:
     def _over(self, record: RequestRecord, state: OutcomeState, error: OnwardError) -> None:
         outcome = Outcome(state=state, reason=error.message, next=error.hint)
         self._answers.settle(record, outcome)
+        self._forget(record)
+
+    def _forget(self, record: RequestRecord) -> None:
+        self._checked.discard(record.id)
+        self._renewed.discard(record.id)
 
 
 def ended_unsubmitted(record: RequestRecord) -> Outcome:

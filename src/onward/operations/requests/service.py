@@ -20,6 +20,7 @@ from onward.operations.context import OperationsContext
 from onward.operations.repair.tend import tend
 from onward.operations.requests.answers import RequestAnswers
 from onward.operations.requests.context import RecipeLookup, RequestContext, RequestSettings
+from onward.operations.requests.input_checks import InputChecks
 from onward.operations.requests.input_logins import InputLogins
 from onward.operations.requests.progress import ProgressReporter
 from onward.operations.requests.run_completion import RunFollower
@@ -46,6 +47,7 @@ class ServiceStep:
     open: int = 0
     submitted: int = 0
     settled: int = 0
+    checking: int = 0  # whose inputs are being looked at
 
     @property
     def busy(self) -> bool:
@@ -60,7 +62,8 @@ class RequestService:
         self._office = RequestServerElection(requests.database)
         self._answers = RequestAnswers(parts)
         self._logins = InputLogins(parts)
-        self._submitter = RequestSubmitter(parts, self._answers, self._logins)
+        self._checks = InputChecks(parts.context.clock, parts.context.env)
+        self._submitter = RequestSubmitter(parts, self._answers, self._logins, self._checks)
         self._follower = RunFollower(parts, self._answers)
         self._teller = ProgressReporter(parts)
         self._limits: dict[str, tuple[float, float | None]] = {}  # by recipe: when it was read, and what it said
@@ -68,6 +71,7 @@ class RequestService:
         self._tended = self._tidied = 0.0
 
     def close(self) -> None:
+        self._checks.close()
         self._office.leave()
 
     def step(self) -> ServiceStep:
@@ -83,7 +87,7 @@ class RequestService:
         submitted = sum(self._guarded(record, self._begin) for record in next_ones)
         line = self._parts.requests.line()
         settled += sum(self._guarded(record, self._end_early) for recipe in line for record in self._late(recipe))
-        done = ServiceStep(open=len(followed) + sum(line.values()), submitted=submitted, settled=settled)
+        done = ServiceStep(open=len(followed) + sum(line.values()), submitted=submitted, settled=settled, checking=self._checks.running)
         self._look_after(idle=not done.open)
         return done
 
@@ -110,6 +114,8 @@ class RequestService:
             return False
         if self._submitter.made_before(record) or self._end_early(record):
             return True
+        if not self._submitter.has_good_inputs(record):
+            return False
         if not self._submitter.submit(record):
             self._away[record.request.recipe] = self._parts.now() + _AWAY
         return True

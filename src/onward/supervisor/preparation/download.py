@@ -24,6 +24,7 @@ from onward.errors import InputRefused, InputsFailed, InvalidInput, TokenRefused
 from onward.model.quantity import format_bytes
 from onward.model.requests.inputs import FileFetch, check_address, host_words, is_link_local, origin, too_large
 from onward.sdk.atomic_files import draft_of
+from onward.supervisor.preparation.picture_check import PictureCheck
 
 _PATIENCE = 30.0  # seconds without a byte
 _CHUNK = 1 << 18
@@ -33,6 +34,14 @@ _NO_LOGIN = (401, 403)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_KIND = ("", "application/octet-stream", "binary/octet-stream")  # says nothing
 _LOOK_SECONDS = 0.1
+
+
+class DownloadInterrupted(InputsFailed):
+    """`after`: bytes; 0 where it was us."""
+
+    def __init__(self, message: str, *, after: int) -> None:
+        super().__init__(message, hint="it is retried")
+        self.after = after
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,20 +131,23 @@ def _status_words(response: http.client.HTTPResponse, parts: SplitResult, what: 
 def _stream(
     response: http.client.HTTPResponse, one: FileFetch, target: Path, what: str, *, most: int, cut: Callable[[], bool]
 ) -> Downloaded:
-    promised, size, digest = response.length, 0, hashlib.sha256()
+    promised, size, digest, picture = response.length, 0, hashlib.sha256(), PictureCheck(one.types)
     with draft_of(target, mode=0o666) as file:
         while (promised is None or size < promised) and (chunk := _read(response, what, cut)):
             size += len(chunk)
             if size > most:
                 raise InputRefused(too_large(one.name, most))
             digest.update(chunk)
+            picture.take(chunk)
             file.write(chunk)
         if cut() or (promised is not None and size != promised):
-            raise InputsFailed(f"the download of {what} was interrupted after {format_bytes(size)}", hint="it is retried")
+            raise DownloadInterrupted(f"the download of {what} was interrupted after {format_bytes(size)}", after=0 if cut() else size)
         if one.size is not None and size != one.size:
             raise InputRefused(_other_size(what, size, one.size))
         if one.sha256 is not None and digest.hexdigest() != one.sha256:
             raise InputRefused(f"{what} does not match the request: its SHA-256 is {digest.hexdigest()}, expected {one.sha256}")
+        if trouble := picture.trouble():
+            raise InputRefused(f"{what} {trouble}", hint="look at the file where it is kept, and send the request again")
     return Downloaded(size=size, sha256=digest.hexdigest())
 
 

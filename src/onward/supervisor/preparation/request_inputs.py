@@ -18,13 +18,14 @@ from onward.rundir.request_inputs import ask_for_token, is_token_asked, read_inp
 from onward.sdk import contract
 from onward.sdk.atomic_files import make_folder_in, write_whole
 from onward.supervisor.leg.context import LegContext
-from onward.supervisor.preparation.download import Downloaded, DownloadTerms, download
+from onward.supervisor.preparation.download import Downloaded, DownloadInterrupted, DownloadTerms, download
 from onward.supervisor.stop.run_folder_watch import StopRequest
 from onward.supervisor.stop.signals import Signals
 
 log = logging.getLogger(__name__)
 
 _TRIES = 6
+_SAME = 3  # interruptions after the same number of bytes: the file ends there
 _FIRST_PAUSE = 1.0  # seconds; doubled from try to try
 _LOOK_SECONDS = 0.2
 _TOKEN_PATIENCE = 300.0  # seconds until whoever submitted the run has logged in again
@@ -117,7 +118,7 @@ class InputFetch:
         return self._terms.token != refused
 
     def _tried(self, one: FileFetch, *, most: int) -> Downloaded | None:
-        pause = _FIRST_PAUSE
+        pause, ends = _FIRST_PAUSE, list[int]()
         for attempt in range(1, _TRIES + 1):
             began = self._clock.now()
             try:
@@ -128,8 +129,14 @@ class InputFetch:
                 if self._clock.now() >= self._until:
                     took = f"not all inputs were fetched after {format_duration(self._seconds)}"
                     raise InputsFailed(f"{took}: {error.message}", hint="limits.download-time of the recipe limits this") from error
-                if not error.transient or attempt == _TRIES:
+                if not error.transient:
                     raise
+                ends.append(error.after if isinstance(error, DownloadInterrupted) else 0)
+                if ends[-1] and ends[-_SAME:] == [ends[-1]] * _SAME:
+                    words = f"{error.message}, {_SAME} times at the same place"
+                    raise InputRefused(words, hint="the file is incomplete where it is kept: upload it again") from error
+                if attempt == _TRIES:
+                    raise InputsFailed(f"{error.message}, {_TRIES} times", hint="does its server answer?") from error
                 log.warning("%s; trying again in %.0f s", error.message, pause)
             except OSError as error:
                 raise _not_stored(one, error) from error
