@@ -210,6 +210,23 @@ def test_a_message_of_the_first_protocol_that_no_answer_could_reach_goes_to_the_
     assert record.state is RequestState.REFUSED
 
 
+def test_an_answer_that_nobody_comes_for_goes_to_the_dead_with_its_reason_after_a_stated_time(
+    broker: RabbitMQ, vhost: str, old: OldProducer, tmp_path: Path
+) -> None:
+    settings = GatewaySettings(v1=V1, kept=2)
+    with gateway_at(broker_at(broker, vhost), tmp_path / "requests.db", settings=settings, ends=results_of(tmp_path, large=5)) as running:
+        publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="gone", correlation_id="7")
+        properties, raw = taken(old.channel, "onward.dead")
+
+        body = json.loads(raw)
+        assert (body["state"], "data" in body["results"]["large"], properties.message_id) == ("done", False, "a.reply")
+        assert (properties.headers or {})["x-onward-reason"] == "the broker has no queue 'gone', for 00:00:02 since the request ended"
+        assert (properties.headers or {})["x-onward-queue"] == "gone"
+        assert until(lambda: running.requests.outbox.of("a")[0].due is None, timeout=PATIENCE)
+        assert running.requests.outbox.of("a")[0].error.endswith("it is in the queue onward.dead")
+        assert running.requests.outbox.of("a")[0].sent is None
+
+
 def test_an_answer_whose_queue_is_full_waits_for_room(running: Running, old: OldProducer) -> None:
     own_queue(old.channel, "narrow", **{"x-max-length": 1, "x-overflow": "reject-publish"})
     publish(old.channel, "narrow", {"first": 1})

@@ -94,7 +94,7 @@ class Gateway:
         self._loop = asyncio.get_running_loop()
         if self._over.is_set():
             return
-        publisher = Publisher(self._parts.broker, self._parts.requests.outbox, self._replies, self._parts.clock)
+        publisher = self._publisher()
         serving = threading.Thread(target=self._serve, args=(publisher,), name="onward-serve", daemon=True)
         serving.start()
         try:
@@ -103,6 +103,10 @@ class Gateway:
             self.stop()
             await asyncio.to_thread(serving.join, _GRACE)
             self._parts.serve.close()
+
+    def _publisher(self) -> Publisher:
+        parts = self._parts
+        return Publisher(parts.broker, parts.requests.outbox, self._replies, parts.clock, kept=parts.settings.kept)
 
     async def _sessions(self, publisher: Publisher) -> None:
         tries, begun = 0, False
@@ -154,7 +158,7 @@ class Gateway:
             await asyncio.wait_for(self._stopped.wait(), seconds)
 
     async def _once(self) -> None:
-        publisher = Publisher(self._parts.broker, self._parts.requests.outbox, self._replies, self._parts.clock)
+        publisher = self._publisher()
         try:
             async with self._parts.broker.connected(name="onward gateway --once") as connection:
                 await self._prepare(connection)

@@ -13,8 +13,8 @@ from onward.errors import HostUnreachable, OnwardError
 from onward.gateway.intake import InboundQueue, Intake, IntakeDecision
 from onward.gateway.messages.incoming import Incoming
 from onward.gateway.messages.v2 import CONTROL, REQUESTS
+from onward.gateway.rabbitmq.dead_letters import put_aside
 from onward.gateway.rabbitmq.publisher import Publisher
-from onward.gateway.rabbitmq.queues import DEAD
 from onward.gateway.rabbitmq.unreadable_messages import MARK
 from onward.model.requests.gateway_settings import GatewaySettings
 from onward.model.storable_text import is_plain
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PREFETCH = 16  # messages in our hands; the broker's largest has 128 MiB
-_KEPT = 1 << 20  # bytes of a message that is put aside
 _PAUSE = (0.5, 1.0, 2.0, 5.0)  # seconds between tries to store
 
 
@@ -121,18 +120,15 @@ def incoming_of(message: AbstractIncomingMessage) -> Incoming:
 
 
 async def _put_aside(channel: AbstractChannel, arrival: Arrival, reason: str) -> None:
-    """To the dead, with the reason in a header, before the broker may forget it. Of a huge one the beginning must do."""
-    from aio_pika import DeliveryMode, Message
-
+    """Before the broker may forget it."""
     message = arrival.message
-    copy = Message(
-        message.body[:_KEPT],
+    await put_aside(
+        channel,
+        message.body,
+        reason=reason,
+        queue=message.routing_key or "",
         content_type=message.content_type,
-        delivery_mode=DeliveryMode.PERSISTENT,
         reply_to=message.reply_to,
         correlation_id=message.correlation_id,
         message_id=message.message_id,
-        headers={"x-onward-reason": reason[:1000], "x-onward-queue": message.routing_key or "", "x-onward-size": len(message.body)},
     )
-    dead = await channel.get_exchange(DEAD, ensure=False)
-    await dead.publish(copy, routing_key=message.routing_key or "", mandatory=True, timeout=30)

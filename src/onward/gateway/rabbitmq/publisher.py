@@ -18,8 +18,11 @@ from onward.errors import StorageError
 from onward.gateway.messages.encoding import ReplyEncoder
 from onward.gateway.messages.message_body import MessageBody
 from onward.gateway.rabbitmq.connection import Broker
+from onward.gateway.rabbitmq.dead_letters import put_aside
 from onward.gateway.rabbitmq.large_message import send_large
 from onward.gateway.rabbitmq.publish_errors import NO_ROOM, MessageTooLarge, is_too_large, no_confirm, no_queue, not_allowed
+from onward.gateway.rabbitmq.queues import DEAD
+from onward.model.quantity import format_duration
 from onward.model.requests.request import Outgoing, OutgoingKind
 from onward.tracker.requests.outbox import Outbox
 
@@ -31,12 +34,14 @@ log = logging.getLogger(__name__)
 
 _BATCH = 50
 _LARGE = 1 << 20  # bytes; larger ones are sent piece by piece, over a connection of their own
+_LONGEST_NAME = 255  # bytes of a queue's name
 _PATIENCE = 30.0  # seconds for a confirm
 _LOOK_AGAIN = 2.0  # seconds, if nobody wakes it sooner
 
 
 class Publisher:
-    def __init__(self, broker: Broker, outbox: Outbox, replies: ReplyEncoder, clock: Clock) -> None:
+    def __init__(self, broker: Broker, outbox: Outbox, replies: ReplyEncoder, clock: Clock, *, kept: float) -> None:
+        self._kept = kept  # seconds that a reply waits for its queue
         self._broker = broker
         self._outbox = outbox
         self._replies = replies
@@ -62,7 +67,7 @@ class Publisher:
         confirmed = [one.id for one, how in zip(due, sent, strict=True) if how is None]
         if confirmed:
             await asyncio.to_thread(self._outbox.sent, confirmed, now=self._clock.now())
-        await self._put_off(due, sent)
+        await self._put_off(channel, due, sent)
         for how in sent:
             if isinstance(how, BaseException):
                 raise how
@@ -74,16 +79,31 @@ class Publisher:
         if why:
             log.info("nobody waits for the status of request %s: %s", message.request, why)
 
-    async def _put_off(self, due: Sequence[Outgoing], sent: Sequence[str | BaseException | None]) -> None:
+    async def _put_off(self, channel: AbstractChannel, due: Sequence[Outgoing], sent: Sequence[str | BaseException | None]) -> None:
         for message, how in zip(due, sent, strict=True):
             if not isinstance(how, str):
                 continue
-            if message.kind is OutgoingKind.REPLY:
+            if message.kind is OutgoingKind.REPLY and self._clock.now() - message.made >= self._kept:
+                await self._give_up(channel, message, how)
+            elif message.kind is OutgoingKind.REPLY:
                 log.warning("the reply to request %s waits: %s", message.request, how)
                 await asyncio.to_thread(self._outbox.failed, message, how, now=self._clock.now())
             else:
                 log.info("a progress message of request %s is dropped: %s", message.request or "?", how)
                 await asyncio.to_thread(self._outbox.give_up, message, how)
+
+    async def _give_up(self, channel: AbstractChannel, message: Outgoing, why: str) -> None:
+        """On one reply that nobody came for. Its results stay where they are."""
+        reason = f"{why}, for {format_duration(self._kept)} since the request ended"
+        body = await asyncio.to_thread(self._replies.body, message, most=0)
+        properties = {"content_type": "application/json", "correlation_id": message.correlation_id, "message_id": message.id}
+        if len(message.reply_to or "") > _LONGEST_NAME:  # which may be why
+            reason, queue = f"{reason}: {message.reply_to}", ""
+        else:
+            queue = message.reply_to or ""
+        await put_aside(channel, bytes(body or b""), reason=reason, queue=queue, **properties)
+        log.warning("the reply to request %s is put aside: %s", message.request, reason)
+        await asyncio.to_thread(self._outbox.give_up, message, f"{reason}; it is in the queue {DEAD}")
 
     async def _send(self, connection: AbstractConnection, channel: AbstractChannel, message: Outgoing) -> str | None:
         """None: the broker has it. A sentence: why this one could not be sent. Whatever raises concerns the connection."""

@@ -40,8 +40,7 @@ class Outbox:
             connection.execute(unsent.values(tries=message.tries + 1, due=now + wait, error=clean(error)[:1000]))
 
     def give_up(self, message: Outgoing, error: str) -> None:
-        """Nobody waits for it any more. Never for a request's one answer."""
-        assert message.kind is not OutgoingKind.REPLY
+        """Nobody waits for it any more."""
         with self._database.writing() as connection:
             connection.execute(
                 update(messages).where(_c.id == message.id).values(tries=message.tries + 1, due=None, error=clean(error)[:1000])
