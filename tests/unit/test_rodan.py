@@ -109,7 +109,12 @@ def test_the_first_gateways_variables_name_the_login() -> None:
     made = login({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p", "RODAN_HOST": "rodan:8000"}, V1Settings(rodan=None))
     assert made is not None
     assert (made.url, made.user) == ("http://rodan:8000", "hpc")
-    assert login({}, V1Settings(rodan="https://rodan.example.org")) is None
+    assert login({}, V1Settings()) is None
+
+
+def test_an_application_without_a_login_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"there is no login for https://rodan\.example\.org"):
+        login({}, V1Settings(rodan="https://rodan.example.org"))
 
 
 def test_the_password_may_lie_in_a_file_that_is_its_owners_alone(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from onward.errors import InvalidInput, NotFound
 from onward.gateway.intake import allowed_hosts
 from onward.gateway.main import Gateway, GatewayParts
 from onward.gateway.messages.protocols import V1, ProtocolLogin, load_protocol, secret_variables
@@ -19,6 +21,8 @@ from onward.operations.requests.result_files import collect
 from onward.operations.requests.service import RequestService
 from onward.operations.tracker_access.location import TrackerLocation
 from onward.tracker.requests.store import Requests
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +38,26 @@ class GatewayLogins:
         """Read from the environment, and out of it: nothing that this process starts gets to see them."""
         old = replace(settings.v1, enabled=settings.v1.enabled or v1)
         broker = Broker.of(env, settings)
-        inputs = load_protocol(V1).login(env, old) if old.enabled else None
+        inputs = _checked_login(env, replace(settings, v1=old)) if old.enabled else None
         forget_secrets(env)
         for name in secret_variables():
             env.pop(name, None)
         if inputs is not None:
             old = replace(old, rodan=inputs.url)
         return cls(settings=replace(settings, v1=old), broker=broker, inputs=inputs)
+
+
+def _checked_login(env: MutableMapping[str, str], settings: GatewaySettings) -> ProtocolLogin | None:
+    """Without its recipe or its login, every request of the first protocol would fail: better not to start."""
+    try:
+        read_recipes(settings.recipes).get(settings.v1.recipe)
+    except (InvalidInput, NotFound) as error:
+        hint = "gateway.v1.recipe names it, gateway.recipes is the folder of this site's own"
+        raise InvalidInput(f"v1 messages cannot be served: {error.message}", hint=hint) from error
+    login = load_protocol(V1).login(env, settings.v1)
+    if login is None:
+        log.warning("v1 has no application: inputs need full addresses that open without a login; gateway.v1.rodan names one")
+    return login
 
 
 @contextmanager

@@ -114,13 +114,16 @@ class RodanLogin:
 
 
 def login(env: Mapping[str, str], settings: V1Settings) -> RodanLogin | None:
-    """By the settings and the variables that the first gateway had; None where they name no login."""
+    """By the settings and the variables that the first gateway had; None where they name no application."""
     email = env.get("RODAN_EMAIL") or ""
     user = env.get("RODAN_USER") or env.get("RODAN_USERNAME") or email
     where = settings.rodan or env.get("RODAN_URL") or (f"http://{env['RODAN_HOST']}" if env.get("RODAN_HOST") else "")
     password = env.get("RODAN_PASSWORD") or _password_in(env.get("RODAN_PASSWORD_FILE"))
-    if not user and not password:
+    if not user and not password and not where:
         return None
+    if not user and not password:
+        hint = "set RODAN_USER and RODAN_PASSWORD, or RODAN_PASSWORD_FILE"
+        raise InvalidInput(f"v1 messages cannot be served: there is no login for {where}", hint=hint)
     if not user or not password or not where:
         missing = [what for what, there in (("a user", user), ("a password", password), ("an address", where)) if not there]
         raise InvalidInput(f"the login at Rodan lacks {' and '.join(missing)}", hint=_HINT)
