@@ -11,7 +11,6 @@ from onward.gateway.wiring import GatewayLogins
 from onward.model.requests.gateway_settings import GatewaySettings, V1Settings
 
 BROKER = {"RABBITMQ_HOST": "broker", "RABBITMQ_USER": "gateway", "RABBITMQ_PASSWORD": "p"}
-LOGIN = {"RODAN_USER": "hpc", "RODAN_PASSWORD": "p"}
 
 
 def taken(*, v1: bool = True, recipe: str = "patchwise", **env: str) -> GatewayLogins:
@@ -22,7 +21,7 @@ def test_an_application_without_a_login_is_refused_at_the_start() -> None:
     with pytest.raises(InvalidInput, match=r"v1 messages cannot be served: there is no login for rodan\.lab") as caught:
         taken(RODAN_HOST="rodan.lab")
     assert "RODAN_PASSWORD" in caught.value.hint
-    assert taken(RODAN_HOST="rodan.lab", **LOGIN).rodan is not None
+    assert taken(RODAN_HOST="rodan.lab", RODAN_USER="hpc", RODAN_PASSWORD="p").rodan is not None
     assert taken(RODAN_HOST="rodan.lab", v1=False).rodan is None
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from onward.clock import Clock
 from onward.errors import HostUnreachable, OnwardError
+from onward.gateway.health import GatewayHealth
 from onward.gateway.intake import Intake
 from onward.gateway.messages.encoding import ReplyEncoder
 from onward.gateway.messages.packed_results import ResultPacker
@@ -67,6 +68,7 @@ class Gateway:
         self._intake = Intake(requests=parts.requests, recipes=parts.recipes, settings=parts.settings, clock=parts.clock)
         packing = ResultPacker(inline=parts.settings.inline * _MIB, kept=parts.settings.kept, server=parts.server, sign=parts.requests.sign)
         self._replies = ReplyEncoder(packing, parts.clock)
+        self.health = GatewayHealth(parts.requests, parts.clock)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = asyncio.Event()
         self._news = threading.Event()
@@ -117,6 +119,7 @@ class Gateway:
                     if not begun:
                         self._ready()
                     begun, tries = True, 0
+                    self.health.connected = True
                     await self._session(connection, publisher)
             except OnwardError as error:
                 if not begun and not error.transient:
@@ -124,6 +127,8 @@ class Gateway:
                 log.warning("%s; trying again%s", error.message, f" → {error.hint}" if error.hint and tries == 0 else "")
             except Exception as error:  # the library raises many; reconnecting helps with all of them
                 log.warning("the connection to %s broke: %s; trying again", self._parts.broker.words, _words(error))
+            finally:
+                self.health.connected = False
             await self._pause(_AGAIN[min(tries, len(_AGAIN) - 1)])
             tries += 1
 
@@ -190,6 +195,7 @@ class Gateway:
         except Exception:
             log.exception("requests wait: internal error")
             return _AFTER_A_FAULT
+        self.health.serves, self.health.stepped = stepped.served, self._parts.clock.now()
         news = stepped.open or publisher.may != stepped.served
         publisher.may = stepped.served
         if news and self._loop is not None:

@@ -20,6 +20,10 @@ def gateway(
     ctx: typer.Context,
     once: Annotated[bool, typer.Option("--once", help="Take what is there, do what is due, and exit. For cron.")] = False,
     v1: V1Option = False,
+    health_port: Annotated[
+        int | None,
+        typer.Option("--health-port", min=0, max=65535, help="Serve /health/live, /health/ready and /metrics on this port of 127.0.0.1."),
+    ] = None,
     db: DbOption = None,
 ) -> None:
     """Take training requests from a RabbitMQ broker, submit their runs, and answer each request once.
@@ -28,10 +32,12 @@ def gateway(
     """
     if ctx.invoked_subcommand is not None:
         return
+    import contextlib
     import signal
 
     from onward.api.server_log import set_up
     from onward.cli.context import open_context
+    from onward.gateway.health import health_server
     from onward.gateway.wiring import GatewayLogins, open_gateway
     from onward.operations.tracker_access.location import tracker_location
     from onward.settings import load_settings
@@ -50,7 +56,8 @@ def gateway(
             return
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: opened.stop())
-        opened.run()
+        with contextlib.nullcontext() if health_port is None else health_server(opened.health, health_port):
+            opened.run()
 
 
 @app.command("declare")

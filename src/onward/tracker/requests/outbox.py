@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from onward.model.requests.request import Outgoing, OutgoingKind
 from onward.model.storable_text import clean
@@ -68,6 +68,12 @@ class Outbox:
         """Words by the way that were sent a day ago. Answers are kept with their requests."""
         with self._database.writing() as connection:
             connection.execute(delete(messages).where(_c.sent < now - _KEPT, _c.kind != str(OutgoingKind.REPLY)))
+
+    def backlog(self) -> tuple[int, float | None]:
+        """How many messages are to be sent, and since when the oldest."""
+        with self._database.reading() as connection:
+            count, oldest = connection.execute(select(func.count(), func.min(_c.made)).where(_c.due.is_not(None))).one()
+        return int(count), oldest
 
     def next_due(self) -> float | None:
         with self._database.reading() as connection:

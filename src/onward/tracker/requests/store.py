@@ -160,6 +160,11 @@ class Requests:
             held = connection.execute(select(_STANDING, func.count()).group_by(_STANDING))
             return {str(row[0]): int(row[1]) for row in held}
 
+    def oldest_open(self) -> float | None:
+        """When it came."""
+        with self.database.reading() as connection:
+            return connection.execute(select(func.min(_c.received)).where(_IS_OPEN)).scalar()
+
     def load(self, sender: str) -> int:
         """How many requests of a sender are open."""
         with self.database.reading() as connection:
