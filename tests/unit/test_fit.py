@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.inputs.recipes.catalog import Recipes, shipped
+from onward.inputs.recipes.catalog import read_recipes
 from onward.model.cluster import ClusterSnapshot, Gpus, Node, NodeState, Queue
 from onward.model.run import LegEnd
 from onward.model.spec import Resources
@@ -62,7 +62,7 @@ def test_what_is_less_than_was_asked_for_is_told() -> None:
 
 
 def test_the_shipped_recipe_asks_for_a_gpu_where_there_is_one() -> None:
-    assert Recipes(shipped()).get("patchwise").fit_gpus == 1
+    assert read_recipes(None).get("patchwise").fit_gpus == 1
 
 
 def test_the_answer_says_what_its_run_got_less_of(tmp_path: Path) -> None:

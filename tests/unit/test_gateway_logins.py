@@ -18,11 +18,11 @@ def taken(*, v1: bool = True, recipe: str = "patchwise", **env: str) -> GatewayL
 
 
 def test_an_application_without_a_login_is_refused_at_the_start() -> None:
-    with pytest.raises(InvalidInput, match=r"v1 messages cannot be served: there is no login for rodan\.lab") as caught:
+    with pytest.raises(InvalidInput, match=r"v1 messages cannot be served: there is no login for http://rodan\.lab") as caught:
         taken(RODAN_HOST="rodan.lab")
     assert "RODAN_PASSWORD" in caught.value.hint
-    assert taken(RODAN_HOST="rodan.lab", RODAN_USER="hpc", RODAN_PASSWORD="p").rodan is not None
-    assert taken(RODAN_HOST="rodan.lab", v1=False).rodan is None
+    assert taken(RODAN_HOST="rodan.lab", RODAN_USER="hpc", RODAN_PASSWORD="p").inputs is not None
+    assert taken(RODAN_HOST="rodan.lab", v1=False).inputs is None
 
 
 def test_a_recipe_that_does_not_exist_is_refused_at_the_start() -> None:
@@ -32,5 +32,5 @@ def test_a_recipe_that_does_not_exist_is_refused_at_the_start() -> None:
 
 def test_no_application_at_all_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        assert taken().rodan is None
+        assert taken().inputs is None
     assert "v1 has no application" in caplog.text

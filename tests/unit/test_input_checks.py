@@ -10,9 +10,10 @@ import pytest
 
 from beds.waiting import until
 from examples.gateway.rodan import Rodan
-from onward.contrib.rodan.login import RodanLogin
+from onward.contrib.rodan.login import login
 from onward.inputs.recipes.definition import RecipeInput
 from onward.inputs.recipes.numbered_names import NumberedName
+from onward.model.requests.gateway_settings import V1Settings
 from onward.model.requests.outcome import OutcomeState
 from onward.model.requests.request import RequestInput
 from onward.operations.requests import input_checks as module
@@ -36,9 +37,9 @@ def rodan(tmp_path: Path) -> Iterator[Rodan]:
 
 @pytest.fixture
 def gateway(tmp_path: Path, rodan: Rodan) -> Iterator[Gateway]:
-    login = RodanLogin.of({"RODAN_USER": "hpc", "RODAN_PASSWORD": rodan.password}, rodan.url)
-    assert login is not None
-    made = Gateway(tmp_path, login=login, hosts=(rodan.host,))
+    inputs = login({"RODAN_USER": "hpc", "RODAN_PASSWORD": rodan.password}, V1Settings(rodan=rodan.url))
+    assert inputs is not None
+    made = Gateway(tmp_path, login=inputs, hosts=(rodan.host,))
     made.recipe(inputs=(RecipeInput(name=NumberedName(text="Image"), most=1 << 20, types=("image/*",)),))
     yield made
     made.close()
