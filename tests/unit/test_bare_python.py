@@ -59,7 +59,8 @@ def forbidden_packages() -> list[set[str]]:
 
 
 def modules_in_jobs() -> list[str]:
-    rooms = [module.name for room in ROOMS for module in pkgutil.walk_packages([str(SOURCE / room)], f"onward.{room}.")]
+    by_itself = [room for room in ROOMS if room != "torch"]  # that is for trainings, and imports the user's own PyTorch
+    rooms = [module.name for room in by_itself for module in pkgutil.walk_packages([str(SOURCE / room)], f"onward.{room}.")]
     return [f"onward.{name.removesuffix('.py')}" for name in MODULES if name != "__init__.py"] + rooms
 
 

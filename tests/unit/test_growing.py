@@ -19,7 +19,8 @@ def test_lines_come_once_and_whole(tmp_path: Path) -> None:
 
 
 def test_however_much_has_come_it_is_read_a_piece_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onward.pipelines.benchmarks.growing_file._PIECE", 32)
+    monkeypatch.setattr("onward.rundir.files.growing._PIECE", 32)
+    monkeypatch.setattr("onward.pipelines.benchmarks.growing_file._LONGEST", 32)
     path = tmp_path / "out"
     path.touch()
     growing = GrowingFile(path)

@@ -59,6 +59,7 @@ def test_a_training_finds_all_it_needs(run: RunDir, local: LegLocal, monkeypatch
         contract.CHECKPOINT_EVERY: "600",
         contract.RESUME_DIR: "/node/resume",
         contract.RESUME_STEP: "88",
+        contract.SAVE_SOCKET: str(local.save_socket),
         contract.SPOOL_DIR: str(local.spool),
         contract.TENSORBOARD_DIR: str(local.tensorboard),
         contract.ARTIFACTS_DIR: str(local.artifacts),

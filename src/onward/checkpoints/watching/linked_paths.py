@@ -79,6 +79,8 @@ def _spelled_out(folder: Path, pattern: str) -> Path:
 class LinkedWatcher(SaveWatcher):
     """`published`: the newest checkpoint that was made of these files; what is as it says is not new."""
 
+    overdue_after = math.inf  # it has rules of its own for files that never rest: they may be very large
+
     def __init__(
         self,
         links: Path,

@@ -33,11 +33,12 @@ from onward.checkpoints.watching.unnumbered_files import UnnumberedFiles
 __all__ = ["Candidate", "SaveWatcher"]
 
 _SHARE_OF_TIME = 0.05  # that looking may take
-_OVERDUE = 10.0  # seconds without a complete checkpoint: saves may follow each other so fast that none of them ever rests
 _SETTLED = 60.0  # seconds: old checkpoints that have been dealt with are looked into again after this
 
 
 class SaveWatcher:
+    overdue_after = 10.0  # seconds without a complete checkpoint: saves may follow each other so fast that none of them ever rests
+
     def __init__(
         self, folder: Path, *, quiet_seconds: float = 2.0, part: bool = False, timer: Callable[[], float] = time.monotonic
     ) -> None:
@@ -121,6 +122,7 @@ class SaveWatcher:
 
     def not_taken(self, candidate: Candidate) -> None:
         """It changed while it was copied. What lies beside it and changed is not to be in the way the next time."""
+        self._done_at = self._timer()
         if candidate.made_by != "sdk":
             self._beside.moved(candidate, self._look(0.0, closed=False).plain)
 
@@ -243,7 +245,7 @@ class SaveWatcher:
             busy=lambda: look.busy(own),
             killed=look.killed,
             proven=lambda: look.proven(own),
-            overdue=self._timer() - self._done_at >= _OVERDUE,
+            overdue=self._timer() - self._done_at >= self.overdue_after,
         )
 
     def _is_yes(self, answer: Completeness, step: int | None) -> bool:
