@@ -41,7 +41,7 @@ class SaveQueue:
     def __init__(self, moved: Moved | None = None) -> None:
         self._moved = moved
         self._saves: queue.SimpleQueue[Save | socket.socket | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="saves")
+        self._thread = threading.Thread(target=self._work, name="saves", daemon=True)
         self._thread.start()
 
     def put(self, save: Save | socket.socket) -> None:
@@ -157,7 +157,7 @@ class SaveService:
         self._open = True
         self._input, self._end = os.pipe()
         self._connections.stop_when_closed(self._input, self._stop)
-        self._thread = threading.Thread(target=self._serve, name="connections")
+        self._thread = threading.Thread(target=self._serve, name="connections", daemon=True)
         self._thread.start()
 
     def __enter__(self) -> SaveService:
