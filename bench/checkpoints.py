@@ -23,7 +23,7 @@ BLOCK = 16 << 20
 PUBLISH = """
 import resource, sys, time
 from pathlib import Path
-import onward.supervisor.leg.publisher_process  # what the stager's process has loaded
+import onward.supervisor.leg.publisher_process  # what the publisher's process has loaded
 from onward.checkpoints.publishing.publish import publish
 from onward.model.checkpoint import CheckpointName
 source, store = Path(sys.argv[1]), Path(sys.argv[2])
@@ -150,9 +150,9 @@ def main() -> None:
     work = Path(tempfile.mkdtemp(prefix="onward-bench-", dir=options.folder))
     try:
         print(f"{size / 1e9:.1f} GB, {len(os.sched_getaffinity(0))} cores, {work}")
-        stager, supervisor = compare(work, size=size, files=options.files, repeats=options.repeats)
+        publisher, supervisor = compare(work, size=size, files=options.files, repeats=options.repeats)
         compare(work, size=size // 4, files=1, repeats=options.repeats)
-        print(f"supervisor and stager together     {(stager + supervisor) / 1024:.0f} MiB resident (goal ≤ 150)")
+        print(f"supervisor and publisher together     {(publisher + supervisor) / 1024:.0f} MiB resident (goal ≤ 150)")
     finally:
         shutil.rmtree(work)
 

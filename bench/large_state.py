@@ -93,7 +93,7 @@ def train(machine: Machine, options: argparse.Namespace, *, limit: int | None) -
 
 
 def kill_leg(run: LocalRun, leg: int, *, after: float) -> int:
-    """The leg's supervisor, its stager and the training, all at once, as when a node goes down."""
+    """The leg's supervisor, its publisher and the training, all at once, as when a node goes down."""
     run.until(lambda shown: len(run.events("started")) >= leg or shown["state"] == "finished", within=600)
     began = next((event["at"] for event in run.events("started") if event["leg"] == leg), None)
     if began is None:

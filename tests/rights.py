@@ -14,7 +14,7 @@ from typing import Any
 
 from onward.api.access.allowed_hosts import HostRules
 from onward.api.access.rights.access_rules import Right, RunAccess
-from onward.api.access.rights.table import BEFORE_ROUTES
+from onward.api.access.rights.rights_of_routes import BEFORE_ROUTES
 from onward.api.app import ApiServer, make_server
 from onward.api.extensions import rights_table
 from onward.operations.tracker_access.location import OpenTracker, tracker_location
@@ -118,8 +118,8 @@ def page() -> str:
 _PAGE = """# What each token may do
 
 Every call to the server needs a token, and every route names the tokens that it accepts, in one table
-(`onward/api/access/rights/table.py`). A route without a row there keeps the server from starting. This page is made from that table by
-`scripts/rights`; a test asks the real server for every route, with every kind of token and every method, and compares.
+(`onward/api/access/rights/rights_of_routes.py`). A route without a row there keeps the server from starting. This page is made
+from that table by `scripts/rights`; a test asks the real server for every route, with every kind of token and every method, and compares.
 
 | token | made by | may |
 |---|---|---|

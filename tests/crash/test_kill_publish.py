@@ -1,7 +1,7 @@
-"""A training that saves, and a stager that publishes, killed at random moments: what is listed is whole, and nothing told is lost.
+"""A training that saves, and a publisher that publishes, killed at random moments: what is listed is whole, and nothing told is lost.
 
 Each round forks a process that does what the two do, over and over: save, look, copy, rename, report, let go. The round
-kills it after a random time and looks at the store. The next one goes on from there, as the next leg or as a stager
+kills it after a random time and looks at the store. The next one goes on from there, as the next leg or as a publisher
 started again. The rounds run in processes of their own (`python -m tests.crash.test_kill_publish`), so that forking is cheap.
 """
 
@@ -56,7 +56,7 @@ class Rounds:
 
     def live(self, pipe: int, step: int) -> None:
         run = TrainingRun(folder=self.folder, leg=self.leg, checkpoints=self.local(self.leg), spool=self.spool, resume=None, by_hand=False)
-        stager = self.stager(self.leg, resumed=step)
+        publisher = self.publisher(self.leg, resumed=step)
         os.write(pipe, b"ready\n")
         self.salvage(pipe)
         while True:
@@ -67,18 +67,18 @@ class Rounds:
                 for name, data in content(CheckpointName(self.leg, step)).items():
                     (folder / name).parent.mkdir(parents=True, exist_ok=True)
                     (folder / name).write_bytes(data)
-            for report in stager.work():
+            for report in publisher.work():
                 os.write(pipe, f"{report.kind} {self.leg} {report.step}\n".encode())
 
     def salvage(self, pipe: int) -> None:
         """Carry over what earlier legs committed on this node and could not publish."""
         for leg in range(1, self.leg):
             if self.local(leg).exists():
-                for report in self.stager(leg, resumed=None).work():
+                for report in self.publisher(leg, resumed=None).work():
                     os.write(pipe, f"{report.kind} {leg} {report.step}\n".encode())
                 shutil.rmtree(self.local(leg))
 
-    def stager(self, leg: int, *, resumed: int | None) -> CheckpointPublisher:
+    def publisher(self, leg: int, *, resumed: int | None) -> CheckpointPublisher:
         watcher = SaveWatcher(self.local(leg), quiet_seconds=float("inf"))
         return CheckpointPublisher(
             watcher, self.store, leg=leg, rule=RULE, resumed_step=resumed, progress=lambda: (None, {}), clock=SystemClock()
@@ -147,7 +147,7 @@ class Rounds:
 
     def finish(self) -> None:
         """A last leg that is not killed clears away what all the others left half-done."""
-        self.stager(self.leg + 1, resumed=None)
+        self.publisher(self.leg + 1, resumed=None)
         assert [name for name in os.listdir(self.store) if CheckpointName.parse(name) is None] == []
 
 

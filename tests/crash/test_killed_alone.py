@@ -47,7 +47,7 @@ def the_guard(run: LocalRun, leg: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
-def the_stager(run: LocalRun, leg: int) -> int | None:
+def the_publisher(run: LocalRun, leg: int) -> int | None:
     """None while another is being started."""
     return next((pid for pid, words in children(run.supervisor_pid(leg)).items() if " stage " in words), None)
 
@@ -91,13 +91,13 @@ def test_the_training_and_all_it_started_end_with_whoever_was_killed(machine: Ma
     assert set(steps_printed(run)) == set(range(250))
 
 
-def test_a_stager_that_is_killed_is_started_again_and_nothing_is_lost(machine: Machine) -> None:
+def test_a_publisher_that_is_killed_is_started_again_and_nothing_is_lost(machine: Machine) -> None:
     run = machine.submit(counting(steps=150, every=5), "--time", "2:00")
     until(lambda: run.events("published"), "a checkpoint")
-    first = the_stager(run, 1)
+    first = the_publisher(run, 1)
     assert first
     os.kill(first, signal.SIGKILL)
-    until(lambda: the_stager(run, 1) not in (first, None), "another stager")
+    until(lambda: the_publisher(run, 1) not in (first, None), "another publisher")
     shown = run.until_over()
     assert shown["state"] == "finished" and len(shown["legs"]) == 1
     assert max(event["step"] for event in run.events("published")) == 149

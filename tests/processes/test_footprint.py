@@ -71,7 +71,7 @@ def node(number):
 first, *others = [node(number) for number in range(16)]
 looks, pipeline = FolderLooks(run, 1, now=clock.now), ChangedFolder(run.checkpoints, now=clock.now)
 outputs = OutputFiles(pairs=[(first[0].log(1, "out"), Path(shared, "digits-1.out"))], fresh=True, warn=print, now=clock.now)
-stager = CheckpointPublisher(
+publisher = CheckpointPublisher(
     SaveWatcher(first[0].checkpoints), run.checkpoints, leg=1, rule=CheckpointRule(), resumed_step=None,
     progress=lambda: (None, {}), clock=clock, shares=first[0].checkpoints,
 )
@@ -90,7 +90,7 @@ def second(now):
         for (local, _), writer in zip((first, *others), writers):
             writer.write({"kind": "system", "m": {"cpu_percent": 7.0}})
     for _ in range(4):
-        assert not list(stager.work())
+        assert not list(publisher.work())
         clock.sleep(0.25)
     if now % MIRROR_SECONDS == 0:
         first[1].carry()

@@ -164,7 +164,7 @@ def test_whoever_is_killed_the_training_goes_too(tmp_path: Path, killed: tuple[s
         for who in killed:
             os.kill(pids[who], signal.SIGKILL)
         wait_for(lambda: not alive(number_in(tmp_path / "training")), "the end of the training")
-        if len(killed) == 2:  # nobody is left to look: what the training started is ended by the stager, or by the next leg
+        if len(killed) == 2:  # nobody is left to look: what the training started is ended by the publisher, or by the next leg
             end_marked([{"THE_MARK": str(tmp_path)}])
         for name in NAMES:
             if name == "bare" and "guard" in killed:

@@ -252,7 +252,7 @@ def test_files_that_ranks_write_by_themselves_on_another_node_are_part_of_the_ch
     assert node_files.read_node_notes(run.checkpoints, 1) == [node_files.NodeFiles(node=1, host="g2", numbered=True)]
     nodes.drain(until=time.time() + 60)
     assert not second.path.exists()
-    stager = CheckpointPublisher(
+    publisher = CheckpointPublisher(
         SaveWatcher(first),
         run.checkpoints,
         leg=1,
@@ -263,7 +263,7 @@ def test_files_that_ranks_write_by_themselves_on_another_node_are_part_of_the_ch
         shares=first,
         nodes=2,
     )
-    assert [(report.kind, report.step) for report in stager.work(closed=True)] == [("published", 100)]
+    assert [(report.kind, report.step) for report in publisher.work(closed=True)] == [("published", 100)]
     assert sorted(verify(run.checkpoints / "leg-0001.step-00000100").files) == ["step-100/shard-0.pt", "step-100/shard-1.pt"]
 
 

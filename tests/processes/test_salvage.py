@@ -232,7 +232,7 @@ def test_shares_whose_others_lie_on_other_nodes_are_kept_for_the_leg_that_finds_
     commit(wreck.local, 30, 0, world=2)
     wreck.salvage()
     assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
-    remove_partials(wreck.dir.checkpoints, before_leg=2)  # as the stager of the next leg does
+    remove_partials(wreck.dir.checkpoints, before_leg=2)  # as the publisher of the next leg does
     other.make()
     commit(other, 30, 1, world=2)
     for _ in carry_over(wreck.dir, CheckpointRule(), other, leg=1, by_leg=2, clock=SystemClock()):
@@ -407,28 +407,28 @@ def test_a_folder_whose_training_cannot_be_ended_is_left_alone(tmp_path: Path, d
     assert published_names_of(wreck.dir.checkpoints) == [] and (wreck.local.checkpoints / "half_30.pt").exists()
 
 
-def test_a_stager_that_still_works_is_waited_for(tmp_path: Path, dead: int) -> None:
+def test_a_publisher_that_still_works_is_waited_for(tmp_path: Path, dead: int) -> None:
     wreck = Wreck(tmp_path, pid=dead)
-    with running(HOLDS, str(wreck.local.path)) as stager:
+    with running(HOLDS, str(wreck.local.path)) as publisher:
         claimed_by_leg_2(wreck)
         salvaging_thread = threading.Thread(target=wreck.salvage)
         salvaging_thread.start()
         assert salvaging_thread.is_alive() and published_names_of(wreck.dir.checkpoints) == []
-        stager.communicate("end\n")
+        publisher.communicate("end\n")
         salvaging_thread.join(20)
     assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
 
 
-def test_a_stager_that_hangs_is_ended_by_the_leg_that_has_taken_over(tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(salvaging, "_STAGER_PATIENCE", 0.2)
+def test_a_publisher_that_hangs_is_ended_by_the_leg_that_has_taken_over(tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(salvaging, "_PUBLISHER_PATIENCE", 0.2)
     wreck = Wreck(tmp_path, pid=dead)
-    with running(HOLDS, str(wreck.local.path)) as stager:
+    with running(HOLDS, str(wreck.local.path)) as publisher:
         wreck.salvage()
-        assert stager.poll() is None and published_names_of(wreck.dir.checkpoints) == [], "nobody has taken over: it is about to publish"
+        assert publisher.poll() is None and published_names_of(wreck.dir.checkpoints) == [], "nobody has taken over: it is about to publish"
         claimed_by_leg_2(wreck)
-        monkeypatch.setattr(salvaging, "_STAGER_PATIENCE", 5.0)
+        monkeypatch.setattr(salvaging, "_PUBLISHER_PATIENCE", 5.0)
         wreck.salvage()
-        assert stager.wait(20) == -signal.SIGKILL
+        assert publisher.wait(20) == -signal.SIGKILL
     assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
 
 

@@ -218,7 +218,7 @@ def test_threads_that_log_at_once_from_the_start_never_share_a_number(tmp_path: 
 
 
 def test_a_reader_that_is_far_behind_takes_the_beginning_and_the_end(tmp_path: Path) -> None:
-    """As a stager that was started again in the middle of a leg."""
+    """As a publisher that was started again in the middle of a leg."""
     path = tmp_path / "leg-0001.train-1.jsonl"
     path.write_bytes(b'{"n":0,"t":1.0,"kind":"init","total":900}\n')
     end = b"".join(b'{"n":%d,"t":%d.0,"s":%d,"m":{"loss":0.5}}\n' % (n, n, n) for n in range(1, 401))

@@ -87,7 +87,7 @@ def finished(shown: dict[str, Any], folder: Path) -> None:
 
 
 class Memory:
-    """The most that supervisor and stager of a run had resident together, sampled."""
+    """The most that supervisor and publisher of a run had resident together, sampled."""
 
     def __init__(self, run: Path) -> None:
         self._run = run

@@ -15,7 +15,7 @@ from tests.scale.seen import Memory, finished, legs, legs_text, nothing_lost
 
 pytestmark = pytest.mark.scale
 
-_MOST_MEMORY = 150_000_000  # bytes: supervisor and stager together
+_MOST_MEMORY = 150_000_000  # bytes: supervisor and publisher together
 _PAUSE = 0.5  # seconds a step takes
 
 
@@ -49,7 +49,7 @@ def test_a_slow_store_loses_no_committed_step_and_the_request_to_stop_comes_in_t
         shown = run.until_over(within=8 * limit + 300)
     found = legs(run.folder, events(run))
     print(legs_text(found))
-    print(f"most memory of supervisor and stager: {memory.most / 1e6:.0f} MB")
+    print(f"most memory of supervisor and publisher: {memory.most / 1e6:.0f} MB")
     finished(shown, run.folder)
     assert len(found) >= 3 and {leg.end for leg in found[:-1]} == {"time_limit"}
     nothing_lost(found)

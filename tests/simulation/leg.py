@@ -1,4 +1,4 @@
-"""One simulated leg: the real loop that watches a training, around a training, a stager and a scheduler that are simulated."""
+"""One simulated leg: the real loop that watches a training, around a training, a publisher and a scheduler that are simulated."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class SimLeg:
             rank_group=rank_group,  # type: ignore[arg-type]
             local=SimpleNamespace(log=lambda leg, kind: Path("/nowhere")),  # type: ignore[arg-type]
             journal=SimpleNamespace(write=self.events.append),  # type: ignore[arg-type]
-            stager=SimpleNamespace(reports=self._take_reports),  # type: ignore[arg-type]
+            publisher=SimpleNamespace(reports=self._take_reports),  # type: ignore[arg-type]
             spool=SimpleNamespace(read=lambda: SimpleNamespace(records=0, skipped=[])),  # type: ignore[arg-type]
             signals=self.signals,  # type: ignore[arg-type]
             folder=SimpleNamespace(stop_requested=False, fenced_by=0, deleted=False),  # type: ignore[arg-type]
@@ -276,7 +276,7 @@ class SimLeg:
             self._pause_training()
             self.code = -number
 
-    # ── the stager ────────────────────────────────────────────────────────────
+    # ── the publisher ────────────────────────────────────────────────────────────
 
     RULE = CheckpointRule(keep=3)
 

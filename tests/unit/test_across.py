@@ -20,7 +20,7 @@ LATER = 10_000_000_000.0  # every file has been quiet by then
 
 
 class Job:
-    """Nodes with a folder each, and the stager of the first."""
+    """Nodes with a folder each, and the publisher of the first."""
 
     def __init__(self, folder: Path, *, nodes: int = 3) -> None:
         self.store = folder / "store"
@@ -29,7 +29,7 @@ class Job:
             node.mkdir()
         self.watchers = [SaveWatcher(node, part=number > 0) for number, node in enumerate(self.nodes)]
         self.clock = ManualClock(LATER)
-        self.stager = CheckpointPublisher(
+        self.publisher = CheckpointPublisher(
             self.watchers[0],
             self.store,
             leg=1,
@@ -61,10 +61,10 @@ class Job:
             put_share(share, self.store, leg=1)
 
     def work(self, *, closed: bool = False) -> list[tuple[str, int]]:
-        self.reports = list(self.stager.work(closed=closed))
+        self.reports = list(self.publisher.work(closed=closed))
         if not self.reports and not closed:
             self.clock.sleep(60)  # that other nodes get to begin
-            self.reports = list(self.stager.work())
+            self.reports = list(self.publisher.work())
         return [(report.kind, report.step) for report in self.reports]
 
 
@@ -100,9 +100,9 @@ def test_where_only_the_first_node_writes_its_files_are_the_whole(job: Job) -> N
 
 def test_other_nodes_get_a_while_to_begin_before_the_first_checkpoint_of_a_leg(job: Job) -> None:
     job.write(0, "step-100/shard-0.pt")
-    assert list(job.stager.work()) == []
+    assert list(job.publisher.work()) == []
     job.clock.sleep(59)
-    assert list(job.stager.work()) == []
+    assert list(job.publisher.work()) == []
     for node in (1, 2):
         job.write(node, f"step-100/shard-{node}.pt")
         job.agent(node)
@@ -113,7 +113,7 @@ def test_other_nodes_get_a_while_to_begin_before_the_first_checkpoint_of_a_leg(j
         job.write(node, f"step-200/shard-{node}.pt")
         if node:
             job.agent(node)
-    assert [report.step for report in job.stager.work()] == [200], "and not before the next"
+    assert [report.step for report in job.publisher.work()] == [200], "and not before the next"
 
 
 def test_in_the_end_no_node_is_waited_for(job: Job) -> None:
@@ -135,7 +135,7 @@ def test_a_checkpoint_that_only_another_node_writes_is_published_after_a_while(j
     job.agent(1)
     notes = next(job.store.glob(".leg-0001.step-*/.shares/rank-00001.json"))
     os.utime(notes, (LATER, LATER))
-    assert list(job.stager.work()) == []
+    assert list(job.publisher.work()) == []
     job.clock.sleep(61)
     assert job.work() == [("published", 100)]
 
@@ -146,7 +146,7 @@ def test_a_node_whose_files_are_missing_in_the_end_makes_it_no_checkpoint_and_is
     job.agent(1)
     job.agent(2, put_it=False)
     assert job.work(closed=True) == []
-    [report] = job.stager.last_words()
+    [report] = job.publisher.last_words()
     assert (report.kind, report.reason) == ("refused", "the checkpoint of step 100: the files of node 3 are missing")
     assert published_names_of(job.store) == []
 

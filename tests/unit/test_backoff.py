@@ -68,7 +68,7 @@ def test_after_a_success_the_next_failure_is_tried_again_soon() -> None:
 
 
 class Full:
-    """A stager before a store whose quota is used up."""
+    """A publisher before a store whose quota is used up."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = ManualClock()
@@ -76,7 +76,7 @@ class Full:
         (folder / "local").mkdir()
         watcher = SaveWatcher(folder / "local")
         rule = CheckpointRule(keep=2)
-        self.stager = CheckpointPublisher(
+        self.publisher = CheckpointPublisher(
             watcher, folder / "store", leg=1, rule=rule, resumed_step=None, progress=lambda: (None, {}), clock=self.clock, shares=None
         )
 
@@ -85,7 +85,7 @@ class Full:
             (folder / "w").write_bytes(b"w" * 100)
 
     def work(self, *, closed: bool = False) -> list[tuple[str, int]]:
-        return [(report.kind, report.step) for report in self.stager.work(closed=closed)]
+        return [(report.kind, report.step) for report in self.publisher.work(closed=closed)]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Full:
     return Full(tmp_path)
 
 
-def test_a_stager_leaves_a_full_store_alone_and_still_tells_each_missed_step_once(full: Full, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_publisher_leaves_a_full_store_alone_and_still_tells_each_missed_step_once(full: Full, monkeypatch: pytest.MonkeyPatch) -> None:
     published: list[int] = []
 
     def counting(*given: Any, **more: Any) -> Manifest:
@@ -105,7 +105,7 @@ def test_a_stager_leaves_a_full_store_alone_and_still_tells_each_missed_step_onc
     with monkeypatch.context() as patch:
         refuse_room(patch, errno.EDQUOT)
         full.save(1)
-        assert full.work() == [("missed", 1)] and full.stager.waits_for_room
+        assert full.work() == [("missed", 1)] and full.publisher.waits_for_room
         full.save(2)
         assert full.work() == [("missed", 2)] and full.work() == []
         assert len(published) == 1, "the second was not even tried"
@@ -115,7 +115,7 @@ def test_a_stager_leaves_a_full_store_alone_and_still_tells_each_missed_step_onc
     assert full.work() == []
     full.clock.sleep(1.0)
     assert sorted(full.work()) == [("published", 1), ("published", 2)]
-    assert not full.stager.waits_for_room
+    assert not full.publisher.waits_for_room
 
 
 def test_at_the_end_of_a_leg_it_is_tried_at_once(full: Full, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,5 +126,5 @@ def test_at_the_end_of_a_leg_it_is_tried_at_once(full: Full, monkeypatch: pytest
             full.work()
             full.clock.sleep(600.0)
         full.work()
-    assert full.work() == [] and full.stager.waits_for_room
+    assert full.work() == [] and full.publisher.waits_for_room
     assert full.work(closed=True) == [("published", 1)]

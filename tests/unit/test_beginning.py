@@ -296,7 +296,7 @@ def test_a_leg_leaves_its_folder_on_the_node_as_long_as_a_checkpoint_in_it_is_no
     assert not local.path.exists()
 
 
-class NoStager:
+class NoPublisher:
     def drain(self, *, until: float) -> None:
         pass
 
@@ -311,7 +311,7 @@ def test_a_training_whose_code_is_away_is_not_blamed_for_it(run: PlayedRun, monk
         launch = LaunchCommand(command=("/nowhere/train",), env={}, rank_group=RankGroup(local, None))
         prepared = PreparedTraining(run=read_run(run.dir), resume=None, env={}, launch=launch)
         training = LegTraining(context=begun, local=local, signals=Signals(), woken=threading.Event(), companions=None)  # type: ignore[arg-type]
-        training._start_child(prepared, NoStager())  # type: ignore[arg-type]
+        training._start_child(prepared, NoPublisher())  # type: ignore[arg-type]
 
     with pytest.raises(InvalidInput, match="cannot be started"):
         start()

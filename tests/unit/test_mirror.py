@@ -72,7 +72,7 @@ def kill_after(patch: pytest.MonkeyPatch, byte: int) -> None:
     )
 )
 def test_killed_anywhere_and_begun_again_nothing_is_lost_doubled_or_cut(rounds: list[tuple[bytes, bytes, int | None, bool]]) -> None:
-    """Each round two files grow and are mirrored, by the stager or the supervisor; each may be killed after any byte."""
+    """Each round two files grow and are mirrored, by the publisher or the supervisor; each may be killed after any byte."""
     with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:
         leg = Leg(Path(scratch))
         source, target = leg.local.tensorboard, leg.run.tensorboard
@@ -221,19 +221,19 @@ def test_not_more_files_stay_open_than_a_process_may_have(leg: Leg, monkeypatch:
 
 
 def test_what_the_other_process_carried_is_not_written_again(leg: Leg, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stager mirrors before each checkpoint; meanwhile the supervisor has done most of it."""
-    stager = Mirror(leg.local, leg.run, now=leg.clock.now)
+    """The publisher mirrors before each checkpoint; meanwhile the supervisor has done most of it."""
+    publisher = Mirror(leg.local, leg.run, now=leg.clock.now)
     leg.print(b"one\n")
-    stager.carry()
+    publisher.carry()
     leg.print(b"two\n")
     leg.mirror.carry()
     leg.clock.sleep(1800)
     leg.print(b"three\n")
-    assert stager.carry() == len(b"three\n")
-    stager.close()
+    assert publisher.carry() == len(b"three\n")
+    publisher.close()
 
 
-def test_supervisor_and_stager_mirroring_at_once_double_nothing(tmp_path: Path) -> None:
+def test_supervisor_and_publisher_mirroring_at_once_double_nothing(tmp_path: Path) -> None:
     local, run = LegLocal(tmp_path / "local"), run_in(tmp_path)
     local.make()
     run.make()

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from onward.api.access.rights.access_rules import READ
-from onward.api.access.rights.table import TABLE
+from onward.api.access.rights.rights_of_routes import TABLE
 from onward.api.app import make_api
 from onward.api.extensions import rights_table, server_extensions
 from onward.clock import ManualClock

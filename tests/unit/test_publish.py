@@ -13,8 +13,8 @@ from onward.checkpoints import copying, disk_space
 from onward.checkpoints.copying import SourceChanged, write_at
 from onward.checkpoints.manifest import MANIFEST, verify
 from onward.checkpoints.publishing import publish as publishing
+from onward.checkpoints.publishing.delete_old import delete
 from onward.checkpoints.publishing.publish import publish, remove_partials, restore
-from onward.checkpoints.publishing.retention import delete
 from onward.checkpoints.restoring.newest import published_names_of, restore_newest
 from onward.errors import CheckpointDamaged, StorageError, StorageFull, TakenOver
 from onward.model.checkpoint import CheckpointName
@@ -171,7 +171,7 @@ def test_a_partial_of_a_killed_predecessor_is_in_nobodys_way(sources: dict[str, 
     assert not (store / str(NAME) / "junk").exists()
     remove_partials(store, before_leg=NAME.leg)
     assert partial.exists(), "it may be another's, at work just now"
-    remove_partials(store, before_leg=NAME.leg, stager_of=NAME.leg)
+    remove_partials(store, before_leg=NAME.leg, publisher_of=NAME.leg)
     assert not partial.exists()
 
 

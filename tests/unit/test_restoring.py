@@ -9,8 +9,8 @@ import pytest
 
 from onward.checkpoints.disk_space import is_in_memory
 from onward.checkpoints.manifest import read_manifest
+from onward.checkpoints.publishing.delete_old import delete
 from onward.checkpoints.publishing.publish import publish
-from onward.checkpoints.publishing.retention import delete
 from onward.checkpoints.restoring.newest import likely_newest, take_newest
 from onward.checkpoints.restoring.node_copy import NodeCheckpoint, NodeDisk, bring_to_node, why_in_place
 from onward.checkpoints.shares.gather import GatheredCheckpoint, assemble, put_share, shares

@@ -5,7 +5,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.model.checkpoint import Checkpoint, CheckpointName, best_of, to_delete, why_kept
+from onward.model.checkpoint import Checkpoint, CheckpointName, best_of
+from onward.model.checkpoint_retention import to_delete, why_kept
 from onward.model.spec import BestRule, CheckpointRule
 
 

@@ -20,7 +20,8 @@ from onward.inputs.params.file import parse_params
 from onward.inputs.params.scheduler_options import check_extra, option_refusal
 from onward.inputs.scripts.batch_script import ParsedScript, expand_array, is_batch_script, read_script
 from onward.inputs.scripts.contradictions import option_subject, replaced, without_clashes
-from onward.inputs.scripts.directives import MOST_TASKS, MalformedDirective, ScriptOption, quoted, tasks_of, words_of
+from onward.inputs.scripts.line_words import MalformedDirective, quoted, words_of
+from onward.inputs.scripts.requested_options import MOST_TASKS, ScriptOption, tasks_of
 from onward.model.spec import Outputs, Resources, RunDraft, spec_from_json, spec_to_json
 from onward.schedulers.slurm.scheduler import SlurmScheduler
 from tests.histories import make_spec

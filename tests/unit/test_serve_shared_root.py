@@ -19,8 +19,8 @@ from onward.operations.repair import killed_submits
 from onward.operations.requests import run_submission
 from onward.rundir.layout import RunDir, runs_under
 from onward.rundir.root.layout import RootDir
+from onward.rundir.root.once_per_request import RequestMark, find_request, mark_request
 from onward.rundir.root.presence import Presence, presence_of
-from onward.rundir.root.request_marks import RequestMark, find_request, mark_request
 from tests.disks import small_disk
 from tests.serving import Gateway
 
@@ -209,7 +209,7 @@ def test_a_disk_that_is_full_when_the_run_is_to_be_marked_leaves_nothing_behind(
         def refuse(*_: object) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        patch.setattr("onward.rundir.root.request_marks.take_file", refuse)
+        patch.setattr("onward.rundir.root.once_per_request.take_file", refuse)
         gateway.step(301, times=3)
         assert gateway.of().outcome is None
         assert "No space left" in gateway.of().words

@@ -1,4 +1,4 @@
-"""The stager's own word on how far it is, and how an older checkpoint makes way for a newer one at the end."""
+"""The publisher's own word on how far it is, and how an older checkpoint makes way for a newer one at the end."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from onward.errors import InvalidInput
-from onward.inputs.scripts import gridengine, gridengine_options, slurm, slurm_options
+from onward.inputs.scripts import gridengine_options, qsub_lines, sbatch_lines, slurm_options
 from onward.inputs.scripts.batch_script import read_script
-from onward.inputs.scripts.directives import RequestedOptions, ScriptOption
 from onward.inputs.scripts.option_table import Fate, OptionRule, read_table
+from onward.inputs.scripts.requested_options import RequestedOptions, ScriptOption
 from onward.inputs.scripts.submit_line import applied, split_off
 from onward.model.spec import Resources, RunDraft
 
@@ -86,7 +86,7 @@ def test_every_option_that_this_machines_sbatch_lists_has_its_fate_and_its_lette
 
 @pytest.mark.parametrize("family", TABLES)
 def test_what_is_taken_is_what_the_reader_has_a_meaning_for(family: str) -> None:
-    known: Mapping[str, object] = {"slurm": slurm, "gridengine": gridengine}[family]._KNOWN
+    known: Mapping[str, object] = {"slurm": sbatch_lines, "gridengine": qsub_lines}[family]._KNOWN
     taken = {name for name, rule in TABLES[family].items() if rule.fate is Fate.TAKEN}
     assert taken == {f"--{name}" if family == "slurm" else name for name in known}
 
@@ -118,7 +118,7 @@ def test_the_command_line_takes_any_option_or_says_why_not(family: str, rule: Op
     own = [one.of(family) for one in given]
     assert [one.family for one in own] == [family]
     alone = RequestedOptions()
-    {"slurm": slurm, "gridengine": gridengine}[family].take(own[0].option, alone)
+    {"slurm": sbatch_lines, "gridengine": qsub_lines}[family].take(own[0].option, alone)
     if rule.fate is Fate.REFUSED or "in a batch script" in rule.words:
         with pytest.raises(InvalidInput) as caught:
             applied(draft, own, scheduler=family, cluster="x", env={}, asked=())

@@ -72,7 +72,7 @@ class Bench:
             rank_group=RankGroup(self.local),
             local=self.local,
             journal=SimpleNamespace(write=self.written.append),  # type: ignore[arg-type]
-            stager=SimpleNamespace(reports=self._take),  # type: ignore[arg-type]
+            publisher=SimpleNamespace(reports=self._take),  # type: ignore[arg-type]
             spool=SpoolReader(self.local.spool),
             signals=SimpleNamespace(ending=False, warned=False, deleted=False, given_up=False, settle=lambda: None),  # type: ignore[arg-type]
             folder=self.folder,  # type: ignore[arg-type]
@@ -259,7 +259,7 @@ def test_what_is_published_or_superseded_is_not_missed(tmp_path: Path) -> None:
     assert bench.written == [] and not bench.training.saves.left_behind
 
 
-def test_files_that_a_stager_was_still_publishing_when_it_was_cut_off_stay_on_the_node(tmp_path: Path) -> None:
+def test_files_that_a_publisher_was_still_publishing_when_it_was_cut_off_stay_on_the_node(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "leg-0001", {}, deadline=100.0)
     (bench.local.checkpoints / "model_7.pt").write_bytes(b"w")
     bench.reports.append(PublishReport(kind="publishing", step=7, bytes=1))

@@ -38,7 +38,7 @@ class Leg:
         self.local.mkdir()
         self.clock = ManualClock(KILLED)
         watcher = SaveWatcher(self.local)
-        self.stager = CheckpointPublisher(
+        self.publisher = CheckpointPublisher(
             watcher, self.store, leg=1, rule=CheckpointRule(), resumed_step=None, progress=lambda: (None, {}), clock=self.clock
         )
 
@@ -49,7 +49,7 @@ class Leg:
 
     def killed(self, *, later: float = 0.0) -> list[str]:
         self.clock.sleep(later)
-        return [report.reason for report in self.stager.work(closed=True, killed_at=KILLED) if report.kind == "refused"]
+        return [report.reason for report in self.publisher.work(closed=True, killed_at=KILLED) if report.kind == "refused"]
 
     def published(self) -> list[int]:
         return [name.step for name in published_names_of(self.store)]
@@ -63,7 +63,7 @@ def leg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Leg:
 
 def test_a_file_that_a_killed_training_was_writing_is_not_published(leg: Leg) -> None:
     leg.put("model_100.bin")
-    list(leg.stager.work())
+    list(leg.publisher.work())
     leg.put("model_200.bin", content=b"half", at=KILLED - 0.1)
     said = leg.killed(later=60.0)
     assert leg.published() == [100], "however late the last look comes"
@@ -74,7 +74,7 @@ def test_a_file_that_a_killed_training_was_writing_is_not_published(leg: Leg) ->
 
 def test_one_whose_save_was_over_before_the_kill_is_published(leg: Leg) -> None:
     leg.put("model_100.bin")
-    list(leg.stager.work())
+    list(leg.publisher.work())
     leg.put("model_200.bin", at=KILLED - 3.0)
     assert leg.killed() == []
     assert leg.published() == [100, 200]
@@ -82,18 +82,18 @@ def test_one_whose_save_was_over_before_the_kill_is_published(leg: Leg) -> None:
 
 def test_a_file_that_was_open_before_the_kill_is_not_whole_however_quiet(leg: Leg, monkeypatch: pytest.MonkeyPatch) -> None:
     leg.put("model_100.bin")
-    list(leg.stager.work())
+    list(leg.publisher.work())
     leg.put("model_200.bin", content=b"half", at=KILLED - 5.0)
     with monkeypatch.context() as patched:
         patched.setattr(folder_look, "open_for_writing", lambda *_, **__: frozenset({str(leg.local / "model_200.bin")}))
-        list(leg.stager.work())
+        list(leg.publisher.work())
     assert "model_200.bin is not complete" in leg.killed()[0]
     assert leg.published() == [100]
 
 
 def test_a_file_whose_format_has_an_end_is_whole_right_before_the_kill(leg: Leg) -> None:
     leg.put("model_100.pt", content=zipped())
-    list(leg.stager.work())
+    list(leg.publisher.work())
     leg.put("model_200.pt", content=zipped(), at=KILLED)
     leg.killed()
     assert leg.published() == [100, 200]
@@ -107,7 +107,7 @@ def test_the_first_save_ever_is_not_known_to_be_whole_right_before_the_kill(leg:
 
 def test_a_save_in_place_that_the_kill_interrupted_is_not_published(leg: Leg) -> None:
     leg.put("model.bin", "optim.bin", at=KILLED - 500.0)
-    list(leg.stager.work())
+    list(leg.publisher.work())
     first = leg.published()
     leg.put("model.bin", "optim.bin", content=b"new", at=KILLED - 0.5)
     leg.killed()
@@ -116,7 +116,7 @@ def test_a_save_in_place_that_the_kill_interrupted_is_not_published(leg: Leg) ->
 
 def test_a_training_that_left_by_itself_has_written_all(leg: Leg) -> None:
     leg.put("model_100.bin", at=KILLED)
-    list(leg.stager.work(closed=True))
+    list(leg.publisher.work(closed=True))
     assert leg.published() == [100]
 
 
@@ -147,7 +147,7 @@ def test_a_training_that_failed_or_was_killed_may_have_been_in_the_middle_of_a_s
     assert was_cut_short(code, asked=asked, ended=ended) is cut
 
 
-# ── how the stager's process hears of it ──────────────────────────────────────
+# ── how the publisher's process hears of it ──────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,10 @@ def test_the_supervisor_says_how_the_training_went(tmp_path: Path, killed_at: fl
     assert not process.cut
 
 
-def test_a_stager_that_cannot_be_started_at_the_end_is_started_again_until_its_storage_is_back(
+def test_a_publisher_that_cannot_be_started_at_the_end_is_started_again_until_its_storage_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More often than a stager that dies of a mistake of its own would need to be."""
+    """More often than a publisher that dies of a mistake of its own would need to be."""
     monkeypatch.setattr(publisher_process, "_RESTART_PAUSE", 0.01)
     monkeypatch.setattr(publisher_process, "_LONGEST_RESTART_PAUSE", 0.1)
     starts = tmp_path / "starts"
@@ -182,7 +182,7 @@ def test_a_stager_that_cannot_be_started_at_the_end_is_started_again_until_its_s
     assert starts.read_text() == "x" * 6
 
 
-def test_a_stager_that_dies_again_and_again_is_given_ever_more_time() -> None:
+def test_a_publisher_that_dies_again_and_again_is_given_ever_more_time() -> None:
     woken = threading.Event()
     process = publisher_process.PublisherProcess([sys.executable, "-c", "raise SystemExit(2)"], env=os.environ, woken=woken)
     now = 1000.0
@@ -197,7 +197,7 @@ def test_a_stager_that_dies_again_and_again_is_given_ever_more_time() -> None:
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
 
 
-def test_a_stager_that_dies_at_the_end_has_left_something_to_publish(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_publisher_that_dies_at_the_end_has_left_something_to_publish(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publisher_process, "_RESTARTS_AT_END", 0.0)
     process = publisher_process.PublisherProcess(
         [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], env=os.environ, woken=threading.Event()

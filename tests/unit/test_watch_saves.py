@@ -1,4 +1,4 @@
-"""A training that saves files in any order and at any pace, and a stager beside it: nothing that is published mixes two saves."""
+"""A training that saves files in any order and at any pace, and a publisher beside it: nothing that is published mixes two saves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fixed(step: int, name: str) -> str:
 
 
 class Simulation:
-    """Time moves by hand; the stager looks every second of it."""
+    """Time moves by hand; the publisher looks every second of it."""
 
     def __init__(self, folder: Path, where: Place, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.random = random.Random(seed)
@@ -55,7 +55,7 @@ class Simulation:
         self.files = FILES[: self.random.randint(2, len(FILES))]
         monkeypatch.setattr(os, "fsync", lambda _: None)  # nothing dies here
         monkeypatch.setattr(folder_look, "open_for_writing", lambda *_, **__: frozenset(self.open))
-        self.stager = CheckpointPublisher(
+        self.publisher = CheckpointPublisher(
             SaveWatcher(self.local),
             self.store,
             leg=1,
@@ -74,7 +74,7 @@ class Simulation:
             self.look()
 
     def look(self, *, closed: bool = False) -> None:
-        for report in self.stager.work(closed=closed):
+        for report in self.publisher.work(closed=closed):
             if report.kind == "refused":
                 self.refused.append(report.step)
             elif report.kind == "published":

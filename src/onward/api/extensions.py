@@ -9,7 +9,7 @@ from typing import Protocol
 from fastapi import APIRouter
 
 from onward.api.access.rights.access_rules import Right
-from onward.api.access.rights.table import TABLE
+from onward.api.access.rights.rights_of_routes import TABLE
 from onward.api.services import Services
 from onward.plugins import PluginGroup, load_plugin, plugin_names
 

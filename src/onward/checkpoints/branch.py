@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from onward.checkpoints.manifest import Manifest, check_sizes, read_manifest
+from onward.checkpoints.publishing.delete_old import delete
 from onward.checkpoints.publishing.publish import publish
-from onward.checkpoints.publishing.retention import delete
 from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import CheckpointName
 

@@ -37,7 +37,7 @@ class LogsNotCarried(OSError):
 
 
 class Mirror:
-    """Of one leg, in one process. The supervisor and its stager have one each."""
+    """Of one leg, in one process. The supervisor and its publisher have one each."""
 
     def __init__(self, local: LegLocal, run: RunDir, *, now: Callable[[], float] = time.monotonic) -> None:
         self._lock = local.mirror_lock

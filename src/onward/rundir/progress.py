@@ -86,7 +86,7 @@ class Progress:
 class SpoolReader:
     """Follows the growing files of one leg's local spool; each call to `read` takes what is new, however much, in bounded memory and time.
 
-    Of a file that is far ahead, as for a stager that was started again, only the end is read.
+    Of a file that is far ahead, as for a publisher that was started again, only the end is read.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -38,7 +38,7 @@ EXIT_AGAIN = 75  # saved; run me again
 
 # ── files inside ONWARD_CHECKPOINT_DIR ────────────────────────────────────────
 COMMIT_FILE = ".onward-checkpoint.json"  # marks a folder that run.checkpoint() committed
-PARTIAL_PREFIX = ".partial-"  # hidden from the stager until it is renamed
+PARTIAL_PREFIX = ".partial-"  # hidden from the publisher until it is renamed
 SHARES = ".shares"  # where each rank commits its part of a checkpoint that all of them write
 
 # ── files inside ONWARD_SPOOL_DIR ─────────────────────────────────────────────

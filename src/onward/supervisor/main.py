@@ -91,7 +91,7 @@ def live_leg(path: Path, leg: int) -> int:
 
     # ── what is done while the scheduler answers ──────────────────────────────
     from onward.supervisor.background import never_hurts_training
-    from onward.supervisor.disk.rescue import rescue
+    from onward.supervisor.disk.deleted_run_folder import rescue
     from onward.supervisor.disk.salvage import salvage
     from onward.supervisor.disk.salvage_share import SalvageShare
     from onward.supervisor.leg.train import train  # loaded by now
@@ -159,7 +159,7 @@ def live_leg(path: Path, leg: int) -> int:
 
 def _load(context: LegContext) -> None:
     """Half of what there is to load, while the scheduler answers."""
-    from onward.supervisor.disk import rescue, salvage  # noqa: F401
+    from onward.supervisor.disk import deleted_run_folder, salvage  # noqa: F401
     from onward.supervisor.leg import train  # noqa: F401
     from onward.supervisor.telemetry import push  # noqa: F401
 

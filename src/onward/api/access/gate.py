@@ -24,8 +24,8 @@ from onward.api.access.path_check import path_problem
 from onward.api.access.rate_limits import RateLimit, seconds
 from onward.api.access.result_links import ResultLinks
 from onward.api.access.rights.access_rules import refusal
+from onward.api.access.rights.rights_of_routes import LOGIN
 from onward.api.access.rights.route_lookup import NoRoute, Route, Routes, page_route
-from onward.api.access.rights.table import LOGIN
 from onward.api.access.rights.token_watch import TokenEnded, TokenWatch
 from onward.api.access.signed_hints import SignedHints
 from onward.api.access.token_cache import TokenCache

@@ -1,7 +1,7 @@
 """Publish and restore: copy a checkpoint between the node's disk and the run's folder, hashing on the way.
 
 Publishing makes the final name appear whole or not at all: copy beside under a hidden name, flush every file, write
-the manifest, flush, rename, flush the folder. A kill at any point leaves a hidden partial folder, which the next stager
+the manifest, flush, rename, flush the folder. A kill at any point leaves a hidden partial folder, which the next publisher
 removes, and never a name that does not verify. Each publish has a partial folder of its own: two that carry the same
 checkpoint cannot touch each other's files.
 """
@@ -191,11 +191,11 @@ def restore(folder: Path, target: Path, *, only: Collection[str] | None = None, 
     return manifest
 
 
-def remove_partials(store: Path, *, before_leg: int, stager_of: int | None = None) -> None:
+def remove_partials(store: Path, *, before_leg: int, publisher_of: int | None = None) -> None:
     """Clear away what killed legs left half-published. Only our own hidden names, and only of legs before this one.
 
     Shares that ranks committed stay until a newer checkpoint is published: the others may still lie on their nodes.
-    `stager_of`: the caller is the one stager of this leg, so what an earlier stager of the same leg left half-copied goes too.
+    `publisher_of`: the caller is the one publisher of this leg, so what an earlier publisher of the same leg left half-copied goes too.
     """
     put_back_replaced(store)
     try:
@@ -209,7 +209,7 @@ def remove_partials(store: Path, *, before_leg: int, stager_of: int | None = Non
         if found is None or name is None:
             continue
         earlier = name.leg < before_leg and (may_be_deleted(name, published) or not any((path / NOTES).glob("rank-*.json")))
-        if earlier or (found["own"] and name.leg == stager_of):
+        if earlier or (found["own"] and name.leg == publisher_of):
             shutil.rmtree(path, ignore_errors=True)
     for path in store.glob(f"{DELETING}*"):
         if CheckpointName.parse(path.name.removeprefix(DELETING)):

@@ -1,4 +1,4 @@
-"""The stager: carries complete checkpoints from the node's disk to the run's folder, and lets old ones go.
+"""The publisher: carries complete checkpoints from the node's disk to the run's folder, and lets old ones go.
 
 It runs as a process of its own, so that neither hashing nor a hanging file system can slow training or its
 supervisor. It reports each outcome as a value; the supervisor writes the journal.
@@ -16,10 +16,10 @@ from pathlib import Path
 from onward.checkpoints.copying import Moved
 from onward.checkpoints.disk_space import free_bytes
 from onward.checkpoints.manifest import read_manifest
+from onward.checkpoints.publishing.delete_old import delete_old
 from onward.checkpoints.publishing.full_store import FullStoreRetry
 from onward.checkpoints.publishing.order import Steps, may_go_unpublished, may_skip, next_to_publish
 from onward.checkpoints.publishing.publish import SourceChanged, publish, remove_partials
-from onward.checkpoints.publishing.retention import delete_old
 from onward.checkpoints.restoring.newest import published_names_of
 from onward.checkpoints.shares import node_files
 from onward.checkpoints.shares.gather import CheckpointShare, NotGathered, assemble, incomplete, lacking, next_shares, put_share, shares
@@ -71,7 +71,7 @@ class CheckpointPublisher:
         """`announce` hears of each publish when it begins. `fenced` is asked before each name appears, and raises TakenOver where
         this leg may publish no more.
 
-        There is one stager of a leg at a time: it holds the lock of the leg's folder.
+        There is one publisher of a leg at a time: it holds the lock of the leg's folder.
         """
         self._fenced = fenced
         self._newest_first = newest_first
@@ -88,9 +88,9 @@ class CheckpointPublisher:
         self._clock = clock
         self._announce = announce
         self._moved = moved
-        remove_partials(store, before_leg=leg, stager_of=leg)
+        remove_partials(store, before_leg=leg, publisher_of=leg)
         node_files.remove_node_notes(store, before_leg=leg)
-        here = [name.step for name in published_names_of(store) if name.leg == leg]  # by a stager of this leg before this one
+        here = [name.step for name in published_names_of(store) if name.leg == leg]  # by a publisher of this leg before this one
         self._last_step = max(-1 if resumed_step is None else resumed_step, *here, -1)
         self._unnumbered_step: int | None = None
         self._published: set[int] = set()
@@ -130,7 +130,7 @@ class CheckpointPublisher:
             report = self._carry(candidate)
             if report:
                 yield report
-            if report and report.kind == "published":  # only now that it has been told: a stager killed here tells it again
+            if report and report.kind == "published":  # only now that it has been told: a publisher killed here tells it again
                 self._drop(candidate)
                 delete_old(self._store, self._rule, leg=self._leg)
         for at, lacks in self._watcher.incomplete:
@@ -313,7 +313,7 @@ class CheckpointPublisher:
         )
 
     def _has(self, candidate: Candidate, step: int) -> bool:
-        """Published as it is by a stager of this leg before this one: its files are older than that, and as long."""
+        """Published as it is by a publisher of this leg before this one: its files are older than that, and as long."""
         if candidate.again:
             return False
         try:

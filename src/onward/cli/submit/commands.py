@@ -314,7 +314,7 @@ def _draft(options: dict[str, Any], context: OperationsContext) -> RunDraft:
 
 def _foreign(options: dict[str, Any]) -> list[GivenOption]:
     from onward.errors import InvalidInput
-    from onward.inputs.scripts.directives import ScriptOption
+    from onward.inputs.scripts.requested_options import ScriptOption
     from onward.inputs.scripts.submit_line import GivenOption
 
     given = []

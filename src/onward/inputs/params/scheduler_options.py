@@ -9,12 +9,12 @@ from __future__ import annotations
 from types import ModuleType
 
 from onward.errors import InvalidInput
-from onward.inputs.scripts import gridengine, slurm
+from onward.inputs.scripts import qsub_lines, sbatch_lines
 from onward.inputs.scripts.contradictions import option_subject, our_subject
-from onward.inputs.scripts.directives import RequestedOptions, ScriptOption
+from onward.inputs.scripts.requested_options import RequestedOptions, ScriptOption
 from onward.model.spec import Resources
 
-_READERS: dict[str, ModuleType] = {"slurm": slurm, "gridengine": gridengine}
+_READERS: dict[str, ModuleType] = {"slurm": sbatch_lines, "gridengine": qsub_lines}
 _TIMES = {"--time": "resources.time", "-l h_rt": "resources.time", "-l s_rt": "stop.signal"}  # also where it is unlimited
 _LOGS = "Onward writes the output of every leg into the run's logs; leave it out"
 _QUOTES = 'write an option as on a directive line, and quote a value with blanks, as in --comment="a note"'
@@ -76,11 +76,11 @@ def _only_in(entry: str) -> str | None:
     if entry.startswith("--"):
         return "slurm"
     word = entry.split(maxsplit=1)[0]
-    return "gridengine" if gridengine.is_long(word) or option_subject(entry) in _TIMES else None
+    return "gridengine" if qsub_lines.is_long(word) or option_subject(entry) in _TIMES else None
 
 
 def _judged(option: ScriptOption, reader: ModuleType) -> str:
-    name = option.name if reader is gridengine else option.name.removeprefix("--")
+    name = option.name if reader is qsub_lines else option.name.removeprefix("--")
     reason = reader.not_handed_on(name.split(" ", 1)[0])
     if reason is not None:
         return str(reason)

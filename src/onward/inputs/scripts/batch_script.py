@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from onward.errors import InvalidInput
 from onward.inputs.command_line import usable_name
-from onward.inputs.scripts import gridengine, slurm
+from onward.inputs.scripts import qsub_lines, sbatch_lines
 from onward.inputs.scripts.contradictions import (
     FAMILIES,
     contradictions,
@@ -24,14 +24,14 @@ from onward.inputs.scripts.contradictions import (
     says_the_same,
     subjects_of,
 )
-from onward.inputs.scripts.directives import RequestedOptions, ScriptOption, tasks_of
+from onward.inputs.scripts.requested_options import RequestedOptions, ScriptOption, tasks_of
 from onward.inputs.scripts.submit_line import GivenOption, mismatch
 from onward.model.spec import Outputs, Resources, RunDraft, Script
 
 SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".qsub", ".sge", ".job")
 _LARGEST = 4 << 20  # sbatch takes no more either
 _MARKS = {"slurm": re.compile(r"^#SBATCH\b", re.MULTILINE), "gridengine": re.compile(r"^#\$\s*-", re.MULTILINE)}
-_READERS = {"slurm": slurm, "gridengine": gridengine}
+_READERS = {"slurm": sbatch_lines, "gridengine": qsub_lines}
 _LOGIN_SHELLS = ("bash", "ksh", "zsh")
 
 
@@ -174,7 +174,7 @@ def _wishes(text: str, family: str, given: Sequence[GivenOption]) -> tuple[Reque
     for option in spoken:
         reader.take(option, wishes)
     if family == "gridengine":
-        gridengine.settle(wishes)
+        qsub_lines.settle(wishes)
     wishes.extra = list(dict.fromkeys(wishes.extra))
     return wishes, [*wishes.problems, *contradictions(options), *contradictions(spoken)]
 

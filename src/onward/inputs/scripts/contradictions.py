@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from onward.inputs.scripts.directives import ScriptOption
+from onward.inputs.scripts.requested_options import ScriptOption
 from onward.model.spec import Resources
 
 FAMILIES = {"slurm": "Slurm", "gridengine": "Grid Engine"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from onward.inputs.scripts import gridengine, slurm
-from onward.inputs.scripts.directives import ScriptOption
+from onward.inputs.scripts import qsub_lines, sbatch_lines
+from onward.inputs.scripts.requested_options import ScriptOption
 
-_READERS = {"slurm": slurm, "gridengine": gridengine}
+_READERS = {"slurm": sbatch_lines, "gridengine": qsub_lines}
 _MOST = 3
 
 

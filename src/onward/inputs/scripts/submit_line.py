@@ -12,15 +12,15 @@ from typing import Any
 
 from onward.errors import InvalidInput
 from onward.inputs.command_line import usable_name
-from onward.inputs.scripts import gridengine, slurm
+from onward.inputs.scripts import qsub_lines, sbatch_lines
 from onward.inputs.scripts.contradictions import FAMILIES, contradictions, option_subject, replaced
-from onward.inputs.scripts.directives import RequestedOptions, ScriptOption
+from onward.inputs.scripts.requested_options import RequestedOptions, ScriptOption
 from onward.model.spec import RunDraft
 
 REFERENCE = "onward help scheduler-options lists what each option becomes"
 PROGRAMS = {"slurm": "sbatch", "gridengine": "qsub"}
 _PARAMS_FILES = (".yaml", ".yml")
-_READERS = {"slurm": slurm, "gridengine": gridengine}
+_READERS = {"slurm": sbatch_lines, "gridengine": qsub_lines}
 _NOTHING = (None, False, ".")  # as it is without the option; -cwd says what a command does anyway
 _SCRIPTS_OWN = {
     "out": "a command's output is in the run's logs, see `onward logs`; a file of its own is for a batch script",
@@ -45,7 +45,7 @@ class GivenOption:
         if self.family:
             return self
         family = "gridengine" if scheduler == "gridengine" else "slurm"
-        name = self.option.name if family == "gridengine" else slurm.long_name(self.option.name)
+        name = self.option.name if family == "gridengine" else sbatch_lines.long_name(self.option.name)
         return GivenOption(family=family, option=replace(self.option, name=name))
 
 
@@ -76,19 +76,19 @@ def split_off(words: Sequence[str], own: Mapping[str, bool]) -> tuple[list[str],
 def _foreign(word: str, rest: list[str], own: Mapping[str, bool]) -> Iterator[GivenOption]:
     if word.startswith("--"):
         name = word.partition("=")[0]
-        if not any(flag.startswith(name) for flag in own) and slurm.is_known(name):
+        if not any(flag.startswith(name) for flag in own) and sbatch_lines.is_known(name):
             yield from _read("slurm", word, rest)
-    elif gridengine.is_long(word):
+    elif qsub_lines.is_long(word):
         yield from _read("gridengine", word, rest)
     elif word[:2] in own:
         return
     elif word[:2] == "-v" and rest and "=" in rest[0]:
         yield from _read("gridengine", word, rest)
-    elif gridengine.is_known(word[:2]) and slurm.long_name(word[:2]):
+    elif qsub_lines.is_known(word[:2]) and sbatch_lines.long_name(word[:2]):
         yield from (replace(one, family="", option=replace(one.option, name=word[:2])) for one in _read("slurm", word, rest))
-    elif gridengine.is_known(word):
+    elif qsub_lines.is_known(word):
         yield from _read("gridengine", word, rest)
-    elif slurm.long_name(word[:2]):
+    elif sbatch_lines.long_name(word[:2]):
         yield from _read("slurm", word, rest)
 
 
@@ -125,7 +125,7 @@ def applied(
         twice = set(asked) & {*alone.resources, *(["name"] if alone.name else [])}
         problems += [f"{one.option}: --{key.replace('_', '-')} says the same; which of the two?" for key in sorted(twice)]
         _READERS[one.family].take(one.option, wishes)
-    gridengine.settle(wishes)
+    qsub_lines.settle(wishes)
     problems += [sentence for _, sentence in (*wishes.problems, *contradictions([one.option for one in given]))]
     if problems:
         raise InvalidInput("\n".join(dict.fromkeys(problems)), hint=REFERENCE)

@@ -12,7 +12,7 @@ from onward.errors import StorageError
 from onward.operations.submit.arriving_code import sweep_arrivals
 from onward.rundir.layout import RunDir, half_made_under
 from onward.rundir.pipeline.layout import PipelineDir
-from onward.rundir.root.request_marks import is_marked, publish_spec
+from onward.rundir.root.once_per_request import is_marked, publish_spec
 
 _OLD = 3600.0  # seconds in which nothing of a folder changed: nobody is at it any more
 

@@ -15,8 +15,8 @@ from onward.errors import OnwardError, StorageError
 from onward.model.requests.outcome import Outcome
 from onward.model.requests.request import RequestRecord
 from onward.operations.requests.context import RequestContext
+from onward.rundir.root.once_per_request import AnswerMark, find_answer, mark_answer
 from onward.rundir.root.presence import is_seen
-from onward.rundir.root.request_marks import AnswerMark, find_answer, mark_answer
 
 log = logging.getLogger(__name__)
 

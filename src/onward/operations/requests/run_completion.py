@@ -19,8 +19,8 @@ from onward.operations.runs.record import InspectedRun, progress, read_folder
 from onward.rundir.layout import RunDir
 from onward.rundir.request_inputs import forget_addresses, read_inputs
 from onward.rundir.root.layout import RootDir
+from onward.rundir.root.once_per_request import RequestMark, mark_request
 from onward.rundir.root.presence import Presence, presence_of
-from onward.rundir.root.request_marks import RequestMark, mark_request
 from onward.rundir.run_end import is_over
 
 log = logging.getLogger(__name__)

@@ -26,8 +26,8 @@ from onward.operations.requests.input_logins import InputLogins
 from onward.operations.submit.new_run import submit
 from onward.rundir.layout import RunDir
 from onward.rundir.root.layout import RootDir
+from onward.rundir.root.once_per_request import RequestMark, find_request, mark_request, publish_spec
 from onward.rundir.root.presence import is_seen
-from onward.rundir.root.request_marks import RequestMark, find_request, mark_request, publish_spec
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.request_inputs import write_inputs
 from onward.rundir.root.layout import RootDir
-from onward.rundir.root.request_marks import is_marked, publish_spec
+from onward.rundir.root.once_per_request import is_marked, publish_spec
 from onward.schedulers.base import capabilities_of
 from onward.schedulers.registry import files_to_freeze
 from onward.sdk.atomic_files import same_file, write_whole

@@ -1,6 +1,6 @@
-"""One at a time in a leg's folder on a node: its stager for as long as it lives, or whoever carries over what it left.
+"""One at a time in a leg's folder on a node: its publisher for as long as it lives, or whoever carries over what it left.
 
-The lock goes with its process. It lies in the folder, with a note of who holds it, so that a stager which hangs can be ended by
+The lock goes with its process. It lies in the folder, with a note of who holds it, so that a publisher which hangs can be ended by
 whoever comes next.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from onward.sdk.atomic_files import write_all
 from onward.supervisor.disk.owner import identity, is_this_process
 
-LOCK = "stager.lock"
+LOCK = "publisher.lock"
 _LOOK_SECONDS = 0.02
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # a disk that knows none: then the owner's mark has to do
 

@@ -46,7 +46,7 @@ from onward.supervisor.stop.run_folder_watch import refuse_if_taken_over
 
 log = logging.getLogger(__name__)
 
-_STAGER_PATIENCE = 10.0  # seconds for a stager to see that its leg is over, and to leave
+_PUBLISHER_PATIENCE = 10.0  # seconds for a publisher to see that its leg is over, and to leave
 _OWNER_PATIENCE = 15.0  # seconds for an earlier leg's supervisor to die, if its storage hung until a moment ago
 
 
@@ -136,15 +136,15 @@ def carry_over(
 ) -> Iterator[PublishReport]:
     """Everything of a leg whose supervisor has gone. Its folder goes too, unless it holds what must not be lost.
 
-    What of its training or its stager still runs is ended first; a folder in which something cannot be ended is left alone. A
-    stager that nobody has taken over from is not ended: it is about to publish. `by_leg`: for which leg this is done.
+    What of its training or its publisher still runs is ended first; a folder in which something cannot be ended is left alone. A
+    publisher that nobody has taken over from is not ended: it is about to publish. `by_leg`: for which leg this is done.
     """
     if local.path.stat().st_uid != os.getuid():
         return
     if end_survivors(read_spec(dir).id, [leg]):
         log.warning("leaving %s alone: processes of leg %d hang there and cannot be ended", local.path, leg)
         return
-    with locked_folder(local.path, patience=_STAGER_PATIENCE, end_holder=newest_claim(dir) > leg) as alone:
+    with locked_folder(local.path, patience=_PUBLISHER_PATIENCE, end_holder=newest_claim(dir) > leg) as alone:
         if not alone:
             log.warning("leaving %s alone: the publisher of leg %d still uses it", local.path, leg)
             return
@@ -181,7 +181,7 @@ def publish_left(
     watcher = SaveWatcher(local.checkpoints, quiet_seconds=float("inf"))
     if left_at is not None:
         watcher.ignore_present(before=left_at)
-    stager = CheckpointPublisher(
+    publisher = CheckpointPublisher(
         watcher,
         dir.checkpoints,
         leg=leg,
@@ -194,7 +194,7 @@ def publish_left(
         newest_first=True,
         fenced=lambda: refuse_if_taken_over(dir, by_leg),
     )
-    for report in stager.work(closed=left_at is not None):
+    for report in publisher.work(closed=left_at is not None):
         yield report
         if report.kind == "published" and not unpublished(local.checkpoints, dir.checkpoints, leg=leg):
             return

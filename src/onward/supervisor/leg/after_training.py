@@ -27,23 +27,23 @@ log = logging.getLogger(__name__)
 
 
 def publish_the_rest(
-    context: LegContext, training: TrainingWatch, code: int, *, gone: float, until: float, start_stager: Callable[[], PublisherProcess]
+    context: LegContext, training: TrainingWatch, code: int, *, gone: float, until: float, start_publisher: Callable[[], PublisherProcess]
 ) -> None:
     """Of this node and of all others. `gone`: when the training had. `until`: when the job ends."""
     cut = was_cut_short(code, asked=bool(training.asked), ended=training.ended)
     training.rank_group.drain(until=until - 1.0, cut=cut)
     killed_at = gone if cut else None
-    stager = training.stager
-    training.take_reports(stager.drain(until=until - 0.5, killed_at=killed_at))
+    publisher = training.publisher
+    training.take_reports(publisher.drain(until=until - 0.5, killed_at=killed_at))
     context.wait_for_storage_anew()
     while training.saves.left_behind and context.clock.now() < context.storage_until and not training.signals.ending:
-        stager = start_stager()  # each waits a while for room
-        training.take_reports(stager.drain(until=min(until - 0.5, context.storage_until), killed_at=killed_at))
+        publisher = start_publisher()  # each waits a while for room
+        training.take_reports(publisher.drain(until=min(until - 0.5, context.storage_until), killed_at=killed_at))
     with never_hurts_training("recording what is left on the node"):
         late = training.asked is StopReason.DEADLINE
         context.patiently(
             "looking at the store",
-            lambda: training.saves.note_left_on_node(context.dir.checkpoints, cut_off=stager.cut, at_deadline=late),
+            lambda: training.saves.note_left_on_node(context.dir.checkpoints, cut_off=publisher.cut, at_deadline=late),
         )
 
 

@@ -1,4 +1,4 @@
-"""The stager as a process: both ends. The supervisor starts it and reads its reports; the process carries checkpoints."""
+"""The publisher as a process: both ends. The supervisor starts it and reads its reports; the process carries checkpoints."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ _LONGEST_REST = 30.0  # seconds between looks into a folder with very many files
 _AFTER_A_MISS = 5.0  # seconds: a full disk does not empty by being asked
 _LATE_SHARES = 5.0  # seconds: at the end, wait so long for shares of other nodes to be seen
 _LOGS_BEFORE_A_CHECKPOINT = 64 << 20  # bytes: a log that is far behind does not hold a checkpoint up
-_SILENCE = 600.0  # seconds: at the end, a stager that copies nothing for so long is given up
+_SILENCE = 600.0  # seconds: at the end, a publisher that copies nothing for so long is given up
 _BEAT = 10.0  # seconds between two words on how far it is
 _LEFT, _KILLED = "left", "killed"  # what the supervisor says of the training at the end
-_RESTART_PAUSE, _LONGEST_RESTART_PAUSE = 1.0, 30.0  # seconds before a stager that died is started again: growing
+_RESTART_PAUSE, _LONGEST_RESTART_PAUSE = 1.0, 30.0  # seconds before a publisher that died is started again: growing
 _LIVED = 60.0  # seconds: one that lived so long did not die of how it was started
 _RESTARTS_AT_END = 120.0  # seconds for which one that dies at the end is started again: its storage may be away
 _FOLDER_PATIENCE = 60.0  # seconds for whoever works in the leg's folder to leave it
@@ -59,7 +59,7 @@ _LAST_HOPE = 60.0  # seconds: at the end, wait so long for room
 
 
 class PublisherProcess:
-    """The supervisor's handle. A stager that dies is started again: what it left half-done is done anew."""
+    """The supervisor's handle. A publisher that dies is started again: what it left half-done is done anew."""
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], woken: threading.Event) -> None:
         self._command = command
@@ -118,7 +118,7 @@ class PublisherProcess:
     def _start(self, command: Sequence[str]) -> subprocess.Popen[str]:
         process = start_helper(command, env=self._env)
         self._began = time.monotonic()
-        self._reader = threading.Thread(target=self._read, args=(process,), name="stager-reports", daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(process,), name="publisher-reports", daemon=True)
         self._reader.start()
         return process
 
@@ -197,7 +197,7 @@ def _stage(options: argparse.Namespace, run: RunDir, local: LegLocal, beat: Hear
     own = spec.checkpoints.paths
     watcher = _own_files(run, local, spec) if own else SaveWatcher(local.checkpoints)
     watcher.ignore_present(before=spec.created if own else options.since, all_here=bool(own) or options.nodes == 1)
-    stager = CheckpointPublisher(
+    publisher = CheckpointPublisher(
         watcher,
         run.checkpoints,
         leg=options.leg,
@@ -227,13 +227,13 @@ def _stage(options: argparse.Namespace, run: RunDir, local: LegLocal, beat: Hear
             closed, give_up = True, time.monotonic() + _LAST_HOPE
             shares_until = time.monotonic() + _LATE_SHARES
         missed = False
-        for report in stager.work(closed=closed, killed_at=killed_at):
+        for report in publisher.work(closed=closed, killed_at=killed_at):
             _say(report)
             missed = missed or report.kind == "missed"
-        missed = missed or stager.waits_for_room
-        if closed and not missed and stager.waits_for_shares and time.monotonic() < shares_until:
+        missed = missed or publisher.waits_for_room
+        if closed and not missed and publisher.waits_for_shares and time.monotonic() < shares_until:
             missed = True  # what other nodes have put there may be seen late
-    for report in stager.last_words():
+    for report in publisher.last_words():
         _say(report)
     if own and any(local.checkpoints.iterdir()):
         words = "what the training saved into ONWARD_CHECKPOINT_DIR is not published: checkpoints.paths says that it saves elsewhere"

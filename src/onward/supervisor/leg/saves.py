@@ -99,7 +99,7 @@ class LegSaves:
     def note_left_on_node(self, store: Path, *, cut_off: bool, at_deadline: bool) -> None:
         """What it saved and there was no time to publish: it stays where it is, and the next leg on that node publishes it.
 
-        `cut_off`: the stager was ended with something still to publish, which may be files that nothing has committed.
+        `cut_off`: the publisher was ended with something still to publish, which may be files that nothing has committed.
         """
         left = unpublished(self.local.checkpoints, store, leg=self.leg)
         if not left and not (cut_off and self._has_files()):

@@ -74,16 +74,16 @@ class LegTraining:
             with never_hurts_training("looking for what the leg before saved last"):
                 own_files.tell_of_killed_leg(before)
         began = context.clock.now()
-        start_stager = partial(self._start_stager, prepared.resume, since=began)
-        stager = start_stager()
+        start_publisher = partial(self._start_publisher, prepared.resume, since=began)
+        publisher = start_publisher()
         memory = MemoryWatch()
         looks = StopFileLooks(self.local)
-        child = self._start_child(prepared, stager)
+        child = self._start_child(prepared, publisher)
         sampler = system_sampler(context, self.local, child)
         self.companions.start(child, sampler, prepared.env, began=began)
         own_looks = self.companions.look_for_own_checkpoints(own_files)
         self.companions.serve_pipeline()
-        watch = self._watch_of(prepared, child, stager, sampler, length=length)
+        watch = self._watch_of(prepared, child, publisher, sampler, length=length)
         code = watch.watch()
         gone = context.clock.now()
         ends = watch.deadline or math.inf
@@ -95,9 +95,9 @@ class LegTraining:
         if watch.fenced or watch.deleted:
             watch.rank_group.drain(until=gone + 5.0)
             if watch.deleted:
-                watch.stager.drain(until=gone)  # it has nowhere to publish to
+                watch.publisher.drain(until=gone)  # it has nowhere to publish to
         else:
-            publish_the_rest(context, watch, code, gone=gone, until=ends, start_stager=start_stager)
+            publish_the_rest(context, watch, code, gone=gone, until=ends, start_publisher=start_publisher)
             if own_looks.stopped:
                 with never_hurts_training("the last look for the training's own checkpoints"):
                     own_files.last_look(cut=was_cut_short(code, asked=bool(watch.asked), ended=watch.ended))
@@ -108,7 +108,7 @@ class LegTraining:
         remove_launch_plan(context)
         return outcome_of(context, watch, prepared.run, code, began=began, memory=memory, peak_rss=sampler.peak_rss, looks=looks), watch
 
-    def _start_stager(self, resume: Resume | None, *, since: float) -> PublisherProcess:
+    def _start_publisher(self, resume: Resume | None, *, since: float) -> PublisherProcess:
         context = self.context
         command = [
             sys.executable,
@@ -126,7 +126,7 @@ class LegTraining:
             command += ["--nodes", str(len(context.allocation.hosts))]
         return PublisherProcess(command, env=os.environ, woken=self.woken)
 
-    def _start_child(self, prepared: PreparedTraining, stager: PublisherProcess) -> Child:
+    def _start_child(self, prepared: PreparedTraining, publisher: PublisherProcess) -> Child:
         context, spec, launch = self.context, self.context.spec, prepared.launch
         try:
             child = Child(
@@ -139,7 +139,7 @@ class LegTraining:
                 woken=self.woken,
             )
         except OSError as error:
-            stager.drain(until=context.clock.now() + 5)
+            publisher.drain(until=context.clock.now() + 5)
             launch.rank_group.drain(until=context.clock.now() + 5)
             if not context.dir.is_run():
                 raise  # the storage with the run's code is away: not the command's failure
@@ -151,7 +151,7 @@ class LegTraining:
         return child
 
     def _watch_of(
-        self, prepared: PreparedTraining, child: Child, stager: PublisherProcess, sampler: SystemSampler, *, length: float | None
+        self, prepared: PreparedTraining, child: Child, publisher: PublisherProcess, sampler: SystemSampler, *, length: float | None
     ) -> TrainingWatch:
         """`length`: seconds that the leg has."""
         context, spec, local = self.context, self.context.spec, self.local
@@ -163,7 +163,7 @@ class LegTraining:
             rank_group=prepared.launch.rank_group,
             local=local,
             journal=context.journal,
-            stager=stager,
+            publisher=publisher,
             spool=SpoolReader(local.spool),
             signals=self.signals,
             planner=StopPlanner.of(prepared.run.legs.values(), limit=length, several=spec.launcher != "plain", set_lead=lead),

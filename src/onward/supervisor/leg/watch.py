@@ -57,7 +57,7 @@ class TrainingWatch:
     rank_group: RankGroup
     local: LegLocal
     journal: Journal
-    stager: PublisherProcess
+    publisher: PublisherProcess
     spool: SpoolReader
     signals: Signals
     folder: FolderWatch
@@ -138,7 +138,7 @@ class TrainingWatch:
         return self.rank_group.ranks.code(self.child.code)
 
     def take_reports(self, more: list[PublishReport] | None = None) -> None:
-        for report in more if more is not None else self.stager.reports():
+        for report in more if more is not None else self.publisher.reports():
             self.saves.take(report)
             if report.kind == "published":
                 if self.asked is StopReason.REQUEST and report.began >= (self.asked_at or 0) - _SAME_MOMENT:  # not one under way before

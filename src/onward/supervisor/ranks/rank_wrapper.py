@@ -36,7 +36,7 @@ from onward.supervisor.preparation.environment import (
     training_command,
 )
 from onward.supervisor.processes.guard import adopt_orphans, end_descendants, reap
-from onward.supervisor.processes.parent_watch import ParentWatch, die_with_parent_hook
+from onward.supervisor.ranks.launcher_watch import ParentWatch, die_with_parent_hook
 from onward.supervisor.ranks.launchers import NODE_PLACEHOLDER
 from onward.supervisor.ranks.rank_states import EXIT_FILE, STARTED_FILE
 from onward.supervisor.stop.signals import ignore_notices

@@ -12,7 +12,7 @@ from fastapi.routing import iter_route_contexts
 
 from onward.api.access.caller import SAFE
 from onward.api.access.rights.access_rules import Right
-from onward.api.access.rights.table import ASSET, BEFORE_ROUTES, VIEW
+from onward.api.access.rights.rights_of_routes import ASSET, BEFORE_ROUTES, VIEW
 
 _KEPT = 4096  # requests whose route is remembered
 _LONGEST_KEPT = 512  # characters of such a path
@@ -58,7 +58,7 @@ class Routes:
             names = {method: f"{method} {path}" for method in methods}
             missing = [name for name in names.values() if name not in table]
             if missing:
-                raise RuntimeError(f"{', '.join(missing)} has no right; give it a row in onward/api/access/rights/table.py")
+                raise RuntimeError(f"{', '.join(missing)} has no right; give it a row in onward/api/access/rights/rights_of_routes.py")
             listed |= set(names.values())
             rights = {method: table[name] for method, name in names.items()}
             self._entries.append(_RouteRights(path=path, pattern=route.path_regex, rights=rights, endpoint=endpoint))

@@ -12,7 +12,8 @@ from onward.api.dependencies import Svc
 from onward.api.routes.path_params import RunId, run_of
 from onward.api.run_folders.locate import folder_of
 from onward.api.run_folders.pushed import pushed_checkpoints
-from onward.model.checkpoint import Checkpoint, CheckpointName, why_kept
+from onward.model.checkpoint import Checkpoint, CheckpointName
+from onward.model.checkpoint_retention import why_kept
 from onward.operations.runs.record import checkpoints as checkpoints_of
 from onward.rundir.files.artifacts import plain_file_errors
 from onward.rundir.files.no_links import names_beneath

@@ -1,6 +1,6 @@
-"""A supervisor is killed and its stager lives on, while the next leg on that node carries over what was left. Nothing may be lost.
+"""A supervisor is killed and its publisher lives on, while the next leg on that node carries over what was left. Nothing may be lost.
 
-`ONWARD_SALVAGES=100 pytest tests/crash/test_salvage_beside_a_stager.py` does it a hundred times, and prints what happened.
+`ONWARD_SALVAGES=100 pytest tests/crash/test_salvage_beside_a_publisher.py` does it a hundred times, and prints what happened.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ def one_round(folder: Path, dead: int, pause: float) -> str:
     dir, local, run = a_leg(folder, dead)
     save(run, 10)
     command = [sys.executable, "-c", "import sys; from onward.supervisor.entry import main; sys.exit(main(sys.argv[1:]))"]
-    stager = start_helper([*command, "stage", str(dir.path), "1", str(local.path)], env=os.environ)
-    assert stager.stdin and stager.stdout
+    publisher = start_helper([*command, "stage", str(dir.path), "1", str(local.path)], env=os.environ)
+    assert publisher.stdin and publisher.stdout
     try:
-        assert "publishing" in stager.stdout.readline()
+        assert "publishing" in publisher.stdout.readline()
         save(run, 20)
         time.sleep(pause)
-        stager.stdin.close()  # the supervisor is killed
+        publisher.stdin.close()  # the supervisor is killed
         dir.claim(2).write_text(json.dumps({"job": "8", "host": socket.gethostname(), "pid": os.getpid()}))
         salvage(dir, read_run(dir), leg=2, journal=Journal(dir.leg_journal(2)), clock=SystemClock())
         restored = max(published_names_of(dir.checkpoints), default=None)  # what leg 2 starts from
-        stager.wait(60)
+        publisher.wait(60)
     finally:
-        stager.kill()
-        stager.wait()
-        stager.stdout.close()
+        publisher.kill()
+        publisher.wait()
+        publisher.stdout.close()
     after = max(published_names_of(dir.checkpoints), default=None)
     if restored != CheckpointName(1, 20):
         return f"leg 2 starts from {restored}, and {after} was there in the end"
@@ -94,11 +94,11 @@ def one_round(folder: Path, dead: int, pause: float) -> str:
     return f"{local.path} is left" if local.path.exists() else ""
 
 
-def test_nothing_is_lost_when_a_leg_is_salvaged_beside_its_living_stager(tmp_path: Path, dead: int) -> None:
+def test_nothing_is_lost_when_a_leg_is_salvaged_beside_its_living_publisher(tmp_path: Path, dead: int) -> None:
     chance = random.Random(13)
     wrong = {}
     for number in range(ROUNDS):
         if problem := one_round(tmp_path / str(number), dead, pause=chance.uniform(0.0, 0.12)):
             wrong[number] = problem
-    print(f"{ROUNDS} salvages beside a living stager: {len(wrong)} went wrong")
+    print(f"{ROUNDS} salvages beside a living publisher: {len(wrong)} went wrong")
     assert not wrong

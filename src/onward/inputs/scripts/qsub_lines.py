@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from onward.inputs.scripts.directives import MalformedDirective, RequestedOptions, ScriptOption, marked_lines, quoted, tasks_of, words_of
 from onward.inputs.scripts.gridengine_options import OPTIONS
+from onward.inputs.scripts.line_words import MalformedDirective, marked_lines, quoted, words_of
 from onward.inputs.scripts.option_table import Fate, refusal
+from onward.inputs.scripts.requested_options import RequestedOptions, ScriptOption, tasks_of
 from onward.schedulers.gridengine.output_parsing import read_duration
 
 MARK = "#$"

@@ -1,18 +1,16 @@
-"""What is read out of a batch script, whichever scheduler it was written for: its lines, its options, and what they ask for."""
+"""What the options of a batch script ask for, whichever scheduler it was written for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from onward.inputs.scripts.line_words import MalformedDirective, quoted
 from onward.inputs.scripts.option_table import Fate, OptionRule
 
 MOST_TASKS = 1000
 _LAST_TASK = 9_999_999
-
-_NO_QUOTES_NEEDED = re.compile(r"[A-Za-z0-9@%._:,+/=\[\]$~^*!|&()<>{}?;-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,63 +65,6 @@ class RequestedOptions:
 
     def note(self, option: ScriptOption, sentence: str) -> None:
         self.notes.append((option.line, f"{option}: {sentence}"))
-
-
-class MalformedDirective(ValueError):
-    """A directive line that its scheduler could not read either."""
-
-
-def marked_lines(text: str, mark: str, *, head_only: bool) -> Iterator[tuple[int, str]]:
-    """The directive lines with their numbers. sbatch reads comments up to the first command; qsub reads to the end."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.startswith(mark):
-            yield number, line[len(mark) :]
-        elif head_only and line.strip() and not line.lstrip().startswith("#"):
-            return
-
-
-def words_of(line: str) -> list[str]:
-    """As sbatch and qsub split a directive line: quotes of both kinds, a backslash before any character, # ends it."""
-    words: list[str] = []
-    word: str | None = None
-    quote = ""
-    escaped = False
-    for character in line:
-        if escaped:
-            word = (word or "") + character
-            escaped = False
-        elif character == "\\":
-            escaped = True
-            word = word or ""
-        elif quote:
-            if character == quote:
-                quote = ""
-            else:
-                word = (word or "") + character
-        elif character in "\"'":
-            quote = character
-            word = word or ""
-        elif character.isspace():
-            if word is not None:
-                words.append(word)
-            word = None
-        elif character == "#" and word is None:
-            return words
-        else:
-            word = (word or "") + character
-    if quote:
-        raise MalformedDirective(f"found an unclosed quote ({quote})")
-    if word is not None:
-        words.append(word)
-    return words
-
-
-def quoted(value: str) -> str:
-    """So that `words_of` reads it back."""
-    if _NO_QUOTES_NEEDED.fullmatch(value):
-        return value
-    escaped = re.sub(r'([\\"])', r"\\\1", value)
-    return f'"{escaped}"'
 
 
 def tasks_of(array: str) -> list[int]:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from onward.checkpoints.manifest import Manifest, read_manifest, verify
+from onward.checkpoints.publishing import delete_old
 from onward.checkpoints.publishing import publish as publishing
 from onward.checkpoints.publishing import publisher as staging
-from onward.checkpoints.publishing import retention
 from onward.checkpoints.publishing.publish import publish
 from onward.checkpoints.publishing.publisher import CheckpointPublisher
 from onward.checkpoints.restoring.newest import published_checkpoints, published_names_of
@@ -31,7 +31,7 @@ LATER = 10_000_000_000.0  # every file has been quiet by then
 
 
 class Bench:
-    """A training's side and a stager's side of one leg, in one process."""
+    """A training's side and a publisher's side of one leg, in one process."""
 
     def __init__(self, folder: Path, *, leg: int = 1, rule: CheckpointRule | None = None, resumed: int | None = None) -> None:
         self.local, self.store = folder / "local", folder / "store"
@@ -44,8 +44,8 @@ class Bench:
         self.begin()
 
     def begin(self) -> None:
-        """A stager as it starts: it knows nothing of one before it."""
-        self.stager = CheckpointPublisher(
+        """A publisher as it starts: it knows nothing of one before it."""
+        self.publisher = CheckpointPublisher(
             SaveWatcher(self.local),
             self.store,
             leg=self.leg,
@@ -66,7 +66,7 @@ class Bench:
         (self.local / name).write_bytes(content)
 
     def work(self, *, closed: bool = False) -> list[tuple[str, int]]:
-        return [(report.kind, report.step) for report in self.stager.work(closed=closed)]
+        return [(report.kind, report.step) for report in self.publisher.work(closed=closed)]
 
     def steps(self) -> list[int]:
         return [name.step for name in published_names_of(self.store)]
@@ -80,7 +80,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 def test_a_committed_checkpoint_is_published_reported_and_leaves_the_node(bench: Bench) -> None:
     bench.save(10)
-    [report] = bench.stager.work()
+    [report] = bench.publisher.work()
     assert (report.kind, report.step, report.bytes) == ("published", 10, 300)
     assert report.save_seconds >= 0 and report.stage_seconds >= 0
     assert verify(bench.store / "leg-0001.step-00000010").made_by == "sdk"
@@ -96,7 +96,7 @@ def test_a_checkpoint_is_reported_before_anything_is_let_go(bench: Bench) -> Non
         bench.save(step)
         bench.work()
     bench.save(3)
-    assert next(bench.stager.work()).step == 3  # and no more of it: as after a kill
+    assert next(bench.publisher.work()).step == 3  # and no more of it: as after a kill
     assert bench.steps() == [1, 2, 3]
     assert os.listdir(bench.local) == ["step-00000003"]
     bench.begin()
@@ -161,7 +161,7 @@ def test_one_that_cannot_be_deleted_costs_neither_the_report_nor_the_next(
         raise PermissionError(errno.EACCES, "denied")
 
     with monkeypatch.context() as broken:
-        broken.setattr(retention, "delete", refuse)
+        broken.setattr(delete_old, "delete", refuse)
         bench.save(3)
         assert bench.work() == [("published", 3)]
     assert "cannot delete" in caplog.text
@@ -193,7 +193,7 @@ def test_when_the_best_is_wanted_none_is_skipped(bench: Bench) -> None:
 
 
 def test_shares_that_make_no_checkpoint_are_told_once_with_the_reason(bench: Bench) -> None:
-    bench.stager._shares = bench.local
+    bench.publisher._shares = bench.local
 
     def save(step: int, rank: int, name: str) -> None:
         partial = partial_share(bench.local, step, rank)
@@ -203,17 +203,17 @@ def test_shares_that_make_no_checkpoint_are_told_once_with_the_reason(bench: Ben
 
     for rank in (0, 1):
         save(3, rank, "model.pt")
-    [report] = bench.stager.work()
+    [report] = bench.publisher.work()
     assert (report.kind, report.step) == ("refused", 3) and "ranks 0 and 1 wrote different versions of model.pt" in report.reason
     save(5, 0, "0.pt")
     assert bench.work() == []
-    [report] = bench.stager.last_words()
+    [report] = bench.publisher.last_words()
     assert report.reason == "the checkpoint of step 5: the share of rank 1 is missing"
-    assert list(bench.stager.last_words()) == []
+    assert list(bench.publisher.last_words()) == []
 
 
 def test_shares_of_the_newest_step_are_put_first_once_the_training_has_left(bench: Bench) -> None:
-    bench.stager._shares = bench.local
+    bench.publisher._shares = bench.local
     for step in (3, 5, 7):
         partial = partial_share(bench.local, step, 0)
         partial.mkdir(parents=True)
@@ -232,7 +232,7 @@ def test_a_full_store_is_a_miss_and_the_checkpoint_goes_when_there_is_room(bench
     bench.save(2)
     with monkeypatch.context() as full:
         refuse_room(full, errno.EDQUOT)
-        [report] = bench.stager.work()
+        [report] = bench.publisher.work()
         assert (report.kind, report.step) == ("missed", 2)
         assert "your quota" in report.reason and str(bench.store) in report.reason and "200 B" in report.reason
         assert bench.work() == [], "not tried again at once"
@@ -281,7 +281,7 @@ def test_a_full_store_that_refuses_even_the_metrics_is_a_miss_and_no_crash(bench
     bench.save(2)
     bench.write("model.pt")
     with monkeypatch.context() as full:
-        full.setattr(bench.stager, "_progress", refuse)
+        full.setattr(bench.publisher, "_progress", refuse)
         assert bench.work() == [("missed", 2), ("missed", 0)]
     assert bench.work() == [("published", 2), ("published", 3)]
 
@@ -295,7 +295,7 @@ def test_on_a_really_full_disk_the_last_good_one_stays_and_the_newest_follows(tm
         bench.save(1, size=25_000)
         assert bench.work() == [("published", 1)]
         bench.save(2, size=25_000)
-        [report] = bench.stager.work()
+        [report] = bench.publisher.work()
         assert report.kind == "missed" and str(disk) in report.reason and "50.0 kB" in report.reason
         assert os.listdir(bench.store) == ["leg-0001.step-00000001"]
         (disk / "ballast").unlink()
@@ -383,7 +383,7 @@ def test_a_growing_group_replaces_its_own_earlier_version(bench: Bench) -> None:
     assert sorted(verify(bench.store / "leg-0001.step-00000500").files) == [f"checkpoint-500/{name}" for name in ("a", "b", "c")]
 
 
-def test_a_stager_that_is_started_again_replaces_what_has_grown_meanwhile(bench: Bench) -> None:
+def test_a_publisher_that_is_started_again_replaces_what_has_grown_meanwhile(bench: Bench) -> None:
     bench.write("model_500.pt")
     bench.work()
     bench.write("optim_500.pt")
@@ -392,7 +392,7 @@ def test_a_stager_that_is_started_again_replaces_what_has_grown_meanwhile(bench:
     assert sorted(verify(bench.store / "leg-0001.step-00000500").files) == ["model_500.pt", "optim_500.pt"]
 
 
-def test_a_stager_that_is_started_again_copies_nothing_anew_that_has_not_changed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_publisher_that_is_started_again_copies_nothing_anew_that_has_not_changed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.write("model_500.pt")
     bench.work()
     bench.begin()
@@ -404,7 +404,7 @@ def test_a_stager_that_is_started_again_copies_nothing_anew_that_has_not_changed
     assert bench.work() == [("published", 500)], "told again, as it may not have been heard"
 
 
-def test_a_stager_that_is_started_again_goes_on_counting(bench: Bench) -> None:
+def test_a_publisher_that_is_started_again_goes_on_counting(bench: Bench) -> None:
     for content in (b"1", b"22", b"333"):
         bench.write("model.pt", content)
         bench.begin()
@@ -465,7 +465,7 @@ def test_what_is_not_whole_when_the_training_has_gone_is_refused_once_with_the_r
         bench.write(name)
     bench.work()
     bench.write("model_2.pt")
-    [report] = bench.stager.work(closed=True)
+    [report] = bench.publisher.work(closed=True)
     assert (report.kind, report.step) == ("refused", 2)
     assert report.reason == (
         "the checkpoint of step 2 is incomplete and was not published: optim_2.pt, which earlier checkpoints have, had not been written"
@@ -486,7 +486,7 @@ def test_numbers_that_begin_again_in_a_new_leg_are_newer_all_the_same(tmp_path: 
 
 def test_the_last_look_takes_what_has_not_been_quiet(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    bench.stager = CheckpointPublisher(
+    bench.publisher = CheckpointPublisher(
         SaveWatcher(bench.local, quiet_seconds=float("inf")),
         bench.store,
         leg=1,
@@ -500,7 +500,7 @@ def test_the_last_look_takes_what_has_not_been_quiet(tmp_path: Path) -> None:
     assert bench.work(closed=True) == [("published", 3)]
 
 
-def test_a_stager_clears_away_what_killed_legs_left_half_published(tmp_path: Path) -> None:
+def test_a_publisher_clears_away_what_killed_legs_left_half_published(tmp_path: Path) -> None:
     for name in (".leg-0001.step-00000005.partial", ".deleting-leg-0001.step-00000002"):
         (tmp_path / "store" / name).mkdir(parents=True)
     Bench(tmp_path, leg=2)
@@ -523,15 +523,15 @@ def test_a_checkpoint_that_all_ranks_write_is_reported_with_the_time_its_shares_
         (partial / f"{rank}.pt").write_text("x")
         commit_share(partial, local, 9, Ranks(rank, 2), {"seconds": 0.5, "metrics": {}})
     watcher, rule = SaveWatcher(local), CheckpointRule()
-    stager = CheckpointPublisher(
+    publisher = CheckpointPublisher(
         watcher, store, leg=1, rule=rule, resumed_step=None, progress=lambda: (None, {}), clock=SlowClock(), shares=local
     )
-    [report] = stager.work()
+    [report] = publisher.work()
     assert report.kind == "published" and report.stage_seconds == 30.0, "two shares of 10 s each, and putting them together"
 
 
 def test_at_the_end_the_shares_of_the_newest_step_go_first(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.stager._shares = bench.local
+    bench.publisher._shares = bench.local
     for step in (1, 2):
         partial = partial_share(bench.local, step, 0)
         partial.mkdir(parents=True)

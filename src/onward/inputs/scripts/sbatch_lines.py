@@ -7,8 +7,9 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 
 from onward.errors import InvalidInput
-from onward.inputs.scripts.directives import MalformedDirective, RequestedOptions, ScriptOption, marked_lines, tasks_of, words_of
+from onward.inputs.scripts.line_words import MalformedDirective, marked_lines, words_of
 from onward.inputs.scripts.option_table import Fate, refusal
+from onward.inputs.scripts.requested_options import RequestedOptions, ScriptOption, tasks_of
 from onward.inputs.scripts.slurm_options import OPTIONS
 from onward.model.quantity import parse_duration, parse_size
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from onward.checkpoints.publishing.publish import DELETING, remove_partials
 from onward.checkpoints.restoring.newest import published_checkpoints
-from onward.model.checkpoint import CheckpointName, to_delete
+from onward.model.checkpoint import CheckpointName
+from onward.model.checkpoint_retention import to_delete
 from onward.model.spec import CheckpointRule
 
 log = logging.getLogger(__name__)
