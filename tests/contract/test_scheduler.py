@@ -73,6 +73,7 @@ class SchedulerContract:
         first = bench.scheduler.submit(bench.script(LONG), name="runs")
         second = bench.scheduler.submit(bench.script(LONG), name="waits", after=first)
         bench.wait_for(first, JobState.RUNNING)
+        bench.wait_for(second, JobState.HELD)
         listed = live_jobs_of(bench.scheduler)
         assert over not in listed
         assert {job: (listed[job].name, listed[job].state) for job in (first, second)} == {

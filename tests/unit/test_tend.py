@@ -14,12 +14,14 @@ from onward.model import events as ev
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import LegEnd, RunState
 from onward.model.spec import Cluster, Limits
-from onward.operations.repair.one_run import GRACE
+from onward.operations.repair.one_run import GRACE, RunRepair
 from onward.operations.repair.tend import TendReport, tend
 from onward.operations.runs.control import cancel, resume
+from onward.operations.runs.record import read_folder
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
-from onward.schedulers.base import Capabilities
+from onward.rundir.queueing_alone import queueing_alone
+from onward.schedulers.base import Capabilities, ask_about
 from tests.sandbox import CountingScheduler, PlayedRun, Sandbox
 
 
@@ -86,6 +88,32 @@ def test_a_queued_job_that_the_scheduler_lost_is_queued_again(sandbox: Sandbox) 
     assert live(sandbox) == ["digits.1"]
     assert run.job(1) == "2"
     assert tended(sandbox).acted == []
+
+
+def test_two_who_repair_a_run_at_once_queue_one_job(sandbox: Sandbox) -> None:
+    """Both have read the run and asked the scheduler before either acts."""
+    run = sandbox.play()
+    sandbox.scheduler.jobs.clear()
+    sandbox.clock.sleep(GRACE + 1)
+    read, answers = read_folder(run.dir), ask_about(sandbox.scheduler, [read_folder(run.dir)])
+    both = [RunRepair(context=sandbox.context, dir=run.dir, run=read, answers=answers, grace=GRACE) for _ in range(2)]
+    assert [bool(one.mend()) for one in both] == [True, False]
+    assert len(live(sandbox)) == 1
+
+
+@pytest.mark.parametrize(("minutes", "jobs"), [(1, 0), (11, 1)])
+def test_a_repair_that_was_killed_holds_the_next_one_up_for_ten_minutes(sandbox: Sandbox, minutes: int, jobs: int) -> None:
+    run = sandbox.play()
+    sandbox.scheduler.jobs.clear()
+    with pytest.raises(KeyboardInterrupt), queueing_alone(run.dir, now=sandbox.clock.now()) as alone:
+        assert alone
+        mark = run.dir.queueing.read_text()
+        raise KeyboardInterrupt
+    assert not run.dir.queueing.exists(), "one that ends by itself leaves nothing"
+    run.dir.queueing.write_text(mark)
+    sandbox.clock.sleep(60 * minutes)
+    assert tend(sandbox.context).problems == []
+    assert len(live(sandbox)) == jobs and run.dir.queueing.exists() is not bool(jobs)
 
 
 def test_a_lost_successor_of_a_leg_that_ended_is_queued_again(sandbox: Sandbox) -> None:

@@ -60,6 +60,7 @@ class RunDir:
     supervisor = PathBelow("params", "supervisor.pyz")
     home = PathBelow("params", "home.json")  # which folder the run lives in: what tells its folder from a copy. See rundir/home.py.
     claims = PathBelow("params", "claims")
+    queueing = PathBelow("params", "queueing.json")  # there while somebody outside its jobs queues one. See rundir/queueing_alone.py.
     done = PathBelow("params", "done.json")  # there once the run is over: spares everyone reading the journals of old runs
     # there once the run was resumed: from which leg on. A mark of an earlier leg, written late, binds no more.
     resumed = PathBelow("params", "resumed.json")

@@ -276,10 +276,6 @@ class TrainingRun(WandbRun):
         """
         return self._saving.checkpoint(step, written_by=written_by)
 
-    def hand_over(self, step: int, *, written_by: str, file: str, began: float) -> dict[str, object]:
-        """For onward.torch: a save that another process writes."""
-        return self._saving.handed_over(step, written_by=written_by, file=file, began=began)
-
     def _skipped(self, step: int, why: str) -> None:
         self._spool.write({"kind": "skipped", "s": step, "reason": why})
 
@@ -317,3 +313,8 @@ class TrainingRun(WandbRun):
             say_once("inside a job there is one run: calls after finish() also go to it")
             self.finished, self._logs = False, self._may_log
             self._tell({"kind": "reopen"})
+
+
+def hand_over(run: TrainingRun, step: int, *, written_by: str, file: str, began: float) -> dict[str, object]:
+    """For onward.torch: a save that another process writes."""
+    return run._saving.handed_over(step, written_by=written_by, file=file, began=began)

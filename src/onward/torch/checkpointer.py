@@ -11,7 +11,7 @@ import torch
 
 from onward.sdk.background_save.writer_client import SaveFailed, SaveWriter
 from onward.sdk.process_run import of_process
-from onward.sdk.run import TrainingRun
+from onward.sdk.run import TrainingRun, hand_over
 from onward.sdk.stderr import say
 from onward.torch.host_copy import copy_state
 from onward.torch.reading import read_state
@@ -64,7 +64,7 @@ class Checkpointer:
             self._writer.give_back(memory)
             raise
         written_by = "all" if self._sharded else "first"
-        self._writer.write(memory, self._run.hand_over(step, written_by=written_by, file=self._file, began=began))
+        self._writer.write(memory, hand_over(self._run, step, written_by=written_by, file=self._file, began=began))
         return True
 
     def wait(self) -> None:

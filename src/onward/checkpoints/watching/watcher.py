@@ -57,7 +57,8 @@ class SaveWatcher:
         self._committed: set[Fingerprint] = set()
         self._settled: dict[int, tuple[str, ...]] = {}
         self._full_look_at = -math.inf
-        self._done_at = timer()
+        self._began = 0.0  # the last look, by the timer
+        self._done_at: float | None = None
         self._open: frozenset[str] = frozenset()  # when it was last asked, while the training was there
         self.rest = 0.0  # seconds until the next look, so that looking takes little of the time
         self.incomplete: list[tuple[int | None, str]] = []  # of the last look, the training gone: step, and what is missing
@@ -90,7 +91,8 @@ class SaveWatcher:
 
         `killed`: it was killed at `now`, so that only what was over by then, or says itself that it is whole, is complete.
         """
-        began = self._timer()
+        self._began = self._timer()
+        self._done_at = self._began if self._done_at is None else self._done_at
         look = self._look(now, closed=closed, were_open=self._open if killed else None)
         found = [candidate for path in look.committed if (candidate := committed(path)) and candidate.fingerprint not in self._committed]
         found.sort(key=lambda candidate: candidate.step or 0)
@@ -102,12 +104,12 @@ class SaveWatcher:
             found += self._unnumbered(look)
         if not closed and look.open_files is not None:
             self._open = look.open_files
-        self.rest = (self._timer() - began) * (1 / _SHARE_OF_TIME - 1)
+        self.rest = (self._timer() - self._began) * (1 / _SHARE_OF_TIME - 1)
         return found
 
     def done_with(self, candidate: Candidate) -> None:
         """It has been published, or skipped for newer ones."""
-        self._done_at = self._timer()
+        self._done_at = self._began
         if candidate.made_by == "sdk":
             self._committed.add(candidate.fingerprint)
             return
@@ -122,7 +124,7 @@ class SaveWatcher:
 
     def not_taken(self, candidate: Candidate) -> None:
         """It changed while it was copied. What lies beside it and changed is not to be in the way the next time."""
-        self._done_at = self._timer()
+        self._done_at = self._began
         if candidate.made_by != "sdk":
             self._beside.moved(candidate, self._look(0.0, closed=False).plain)
 
@@ -245,7 +247,7 @@ class SaveWatcher:
             busy=lambda: look.busy(own),
             killed=look.killed,
             proven=lambda: look.proven(own),
-            overdue=self._timer() - self._done_at >= self.overdue_after,
+            overdue=self._done_at is not None and self._began - self._done_at >= self.overdue_after,
         )
 
     def _is_yes(self, answer: Completeness, step: int | None) -> bool:

@@ -20,6 +20,7 @@ from onward.rundir.found_jobs import record_found
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
 from onward.rundir.progress import signs_of_life
+from onward.rundir.queueing_alone import queueing_alone
 from onward.rundir.run_end import close_run, mark_over
 from onward.schedulers.base import Capabilities, ask_about, capabilities_of
 from onward.supervisor.leg.handover import Handover, QueuedLegCancelled
@@ -111,7 +112,8 @@ class RunRepair:
             return None
         wanted = Continue(leg=last.number + 1, mem=wanted_mem(self.run), exclude=excluded_nodes(self.run))
         try:
-            self._handover().ensure_ahead(self.run, wanted, after=last.job, legs=ahead - len(waiting))
+            if not self._queue(wanted, after=last.job, legs=ahead - len(waiting)):
+                return None
         except SubmitLimitReached as error:
             return self._no_place(wanted.leg, error) or None
         return f"queued {ahead - len(waiting)} more legs ahead, from leg {wanted.leg} on"
@@ -156,7 +158,8 @@ class RunRepair:
         if leg and len(gone) >= _MOST_FALSE_STARTS:
             return self._give_up(leg, len(gone))
         try:
-            return f"queued leg {wanted.leg} as job {self._handover().ensure_ahead(self.run, wanted, after=None)}"
+            job = self._queue(wanted, after=None)
+            return f"queued leg {wanted.leg} as job {job}" if job else ""
         except SubmitLimitReached as error:
             return self._no_place(wanted.leg, error)
         except QueuedLegCancelled as error:  # a job we did not know of until it was looked up by name
@@ -166,6 +169,13 @@ class RunRepair:
             if isinstance(closing, Close):
                 self._close(closing)
             return error.message
+
+    def _queue(self, wanted: Continue, *, after: str | None, legs: int | None = None) -> str:
+        """The job; nothing where somebody else queues one just now, or has since this run was read."""
+        with queueing_alone(self.dir, now=self._now()) as alone:
+            if not alone or _jobs_of(read_folder(self.dir), wanted.leg) != _jobs_of(self.run, wanted.leg):
+                return ""
+            return self._handover().ensure_ahead(self.run, wanted, after=after, legs=legs)
 
     def _no_place(self, number: int, error: SubmitLimitReached) -> str:
         """Said once: the run shows it from then on, and every pass tries again."""
@@ -197,3 +207,8 @@ class RunRepair:
 
     def _now(self) -> float:
         return self.context.clock.now()
+
+
+def _jobs_of(run: Run, leg: int) -> set[str]:
+    """The names of those that were asked for."""
+    return set(run.legs[leg].submissions) if leg in run.legs else set()
