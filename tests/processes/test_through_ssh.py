@@ -105,6 +105,27 @@ def test_a_run_is_submitted_looked_at_and_read_from_here_and_lies_there(laptop: 
 
 
 @pytest.mark.slow
+def test_what_a_run_there_made_is_fetched_to_here_and_only_once(laptop: Laptop, host: StandInHost) -> None:
+    laptop.write("train.py", TRAIN.format(steps=3, pause=0.01) + "open('table.csv', 'w').write('1,2')\n")
+    id, folder = submit(laptop)
+    until_over(folder)
+    planned = laptop.json("fetch", id, "--dry-run", "--json")
+    assert "code/table.csv" in {file["path"] for file in planned["files"] if file["state"] == "to fetch"}
+    assert not (laptop.project / folder.name).exists()
+    done = laptop.onward("fetch", id, "--checkpoints", "newest")
+    assert done.returncode == 0, done.stderr
+    here = laptop.project / folder.name
+    assert done.stdout == f"{here}\n"
+    assert (here / "code" / "table.csv").read_text() == "1,2"
+    assert (here / "logs" / "leg-0001.out").read_text() == "step 0\nstep 1\nstep 2\n"
+    assert len(list((here / "results" / "checkpoints").glob("*/state.json"))) == 1
+    assert not (here / "code" / "train.py").exists()
+    assert "nothing new to fetch" in laptop.onward("fetch", id, "--checkpoints", "newest").stderr
+    missing = laptop.onward("fetch", id, "tables.csv")
+    assert (missing.returncode, "code/table.csv" in missing.stderr) == (3, True)
+
+
+@pytest.mark.slow
 def test_a_run_is_followed_stopped_and_resumed(laptop: Laptop, host: StandInHost) -> None:
     laptop.write("train.py", TRAIN.format(steps=2000, pause=0.05))
     id, folder = submit(laptop)

@@ -38,6 +38,7 @@ VERBS = [
     "adopt",
     "clone",
     "checkpoints",
+    "fetch",
     "cluster",
     "clusters",
     "doctor",

@@ -11,7 +11,7 @@ from onward.cli.context import RunCommand
 from onward.cli.maintenance import clean, doctor, tend
 from onward.cli.pipelines import plan, run, summary
 from onward.cli.requests import gateway, request
-from onward.cli.runs import checkpoints, control, logs, report, show, top
+from onward.cli.runs import checkpoints, control, fetch, logs, report, show, top
 from onward.cli.runs import listing as runs
 from onward.cli.server import backup, epilog, imports, sync, tokens, up
 from onward.cli.submit import clone, commands
@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
     app.command("adopt", cls=RunCommand)(control.adopt)
     app.command("clone", cls=RunCommand)(clone.clone)
     app.command("checkpoints", cls=RunCommand)(checkpoints.checkpoints)
+    app.command("fetch", cls=RunCommand)(fetch.fetch)
     app.command("cluster")(snapshot.cluster)
     app.command("clusters")(clusters.clusters)
     app.command("doctor")(doctor.doctor)

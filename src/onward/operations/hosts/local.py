@@ -74,6 +74,12 @@ class Host(Protocol):
 
     def own_files(self, *, run: str) -> Sequence[RunRecord]: ...
 
+    def result_files(self, *, run: str, checkpoints: str | None) -> Iterator[Data]:
+        """See operations/fetch/result_files.py."""
+        ...
+
+    def file_pieces(self, *, run: str, files: list[list[Any]]) -> Iterator[Data]: ...
+
     def tend(self) -> TendReport: ...
 
     def examine(self, *, clusters: list[str]) -> HostFindings: ...
@@ -145,6 +151,16 @@ class LocalHost:
         from onward.operations.runs.own_checkpoints import own_checkpoints
 
         return own_checkpoints(RunDir(Path(run)))
+
+    def result_files(self, *, run: str, checkpoints: str | None) -> Iterator[Data]:
+        from onward.operations.fetch.result_files import ResultListing
+
+        return ResultListing(RunDir(Path(run)), checkpoints=checkpoints).pieces()
+
+    def file_pieces(self, *, run: str, files: list[list[Any]]) -> Iterator[Data]:
+        from onward.operations.fetch.result_files import file_pieces
+
+        return file_pieces(RunDir(Path(run)), files)
 
     def examine(self, *, clusters: list[str]) -> HostFindings:
         """The machine, then these clusters, by name and runs folder."""

@@ -23,6 +23,7 @@ from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull
 from onward.model.plain_data import value_from_json, value_to_json
 from onward.model.spec import RunDraft
 from onward.operations.context import OperationsContext
+from onward.operations.fetch.result_files import as_json
 from onward.operations.hosts.answers import ArrivalFolder, EntrustedRun, PreviewedRun, SubmittedRun, UnpackedCode
 from onward.operations.hosts.local import Data, LocalHost, await_submitted_run, previewed_run, submitted_run
 from onward.operations.runs.find import labels
@@ -38,7 +39,10 @@ from onward.schedulers.cluster_settings import ClusterSettings, Settings, Tracke
 
 BEAT = 5.0  # seconds between signs of life where there is nothing to say: writing tells us whether anyone still listens
 
-_LOOKS = ("runs", "open_runs", "matches", "show", "checkpoints", "own_files", "examine", "snapshot", "watch", "logs")
+_LOOKS = (
+    *("runs", "open_runs", "matches", "show", "checkpoints", "own_files", "examine", "snapshot", "watch", "logs"),
+    "result_files",
+)
 _ACTS = ("cancel", "cancel_many", "stop", "resume", "adopt", "tend")
 
 
@@ -58,6 +62,8 @@ class HostAgent:
         if verb in (*_LOOKS, *_ACTS):
             return getattr(LocalHost(self._context), verb)(**given)
         match verb:
+            case "file_pieces":
+                return map(as_json, LocalHost(self._context).file_pieces(**given))
             case "arrive":
                 return self._arrive(**given)
             case "unpack":

@@ -18,6 +18,7 @@ from onward.model.identity import new_id
 from onward.model.plain_data import value_from_json, value_to_json
 from onward.model.spec import RunDraft, RunSpec
 from onward.operations.context import OperationsContext
+from onward.operations.fetch.result_files import from_json
 from onward.operations.hosts.answers import (
     ArrivalFolder,
     CancelResults,
@@ -165,6 +166,22 @@ class RemoteHost:
             if piece and "offsets" in piece:
                 given |= {"offsets": {**given["offsets"], **piece["offsets"]}, "lines": None}
             yield piece or {}
+
+    def result_files(self, *, run: str, checkpoints: str | None) -> Iterator[Data]:
+        for piece in self._follow("result_files", {"run": run, "checkpoints": checkpoints}, again=False):
+            yield piece or {}
+
+    def file_pieces(self, *, run: str, files: list[list[Any]]) -> Iterator[Data]:
+        """From the byte where the last piece ended, after a connection that broke."""
+        left = list(files)
+        for piece in self._follow("file_pieces", {"run": run, "files": left}):
+            yield from_json(piece or {})
+            if piece and ("end" in piece or "problem" in piece):
+                del left[0]
+            elif piece and "data" in piece:
+                left[0] = [left[0][0], piece["to"], *left[0][2:]]
+            elif piece:
+                left[0] = [piece["path"], piece["at"], piece["size"], piece["modified"]]
 
     def _follow(self, verb: str, given: Data, *, again: bool = True) -> Iterator[Data | None]:
         """The pieces of one long call; of another, where that broke. Only what a person has to see to ends it."""

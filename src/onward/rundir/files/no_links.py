@@ -11,7 +11,8 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -120,6 +121,38 @@ def read_whole(file: BinaryIO, path: Path, *, most: int = LARGEST) -> bytes:
 def names_beneath(root: Path, path: Path) -> list[str]:
     with open_folder_beneath(root, path) as handle:
         return os.listdir(handle)
+
+
+def walk_beneath(
+    root: Path, folder: Path, *, skip: tuple[str, ...] = (), unread: Callable[[OSError], object] = lambda _: None
+) -> Iterator[tuple[str, os.stat_result | None]]:
+    """All below a folder, by paths relative to it, upper folders first. Only files have a stat; the path of a folder ends with a slash.
+
+    `skip`: names of folders that are left out. `unread` is told of each folder that cannot be read.
+    """
+    todo = deque([""])
+    while todo:
+        at = todo.popleft()
+        try:
+            with open_folder_beneath(root, folder / at) as handle, os.scandir(handle) as entries:
+                for entry in entries:
+                    path = f"{at}/{entry.name}" if at else entry.name
+                    if not entry.is_dir(follow_symlinks=False):
+                        yield path, stat_at(handle, entry.name)
+                    elif entry.name not in skip:
+                        todo.append(path)
+                        yield f"{path}/", None
+        except OSError as error:
+            unread(error)
+
+
+def stat_at(handle: int, name: str) -> os.stat_result | None:
+    """Of a regular file of the folder that the handle is of; None where there is none."""
+    try:
+        seen = os.stat(name, dir_fd=handle, follow_symlinks=False)
+    except OSError:
+        return None
+    return seen if stat.S_ISREG(seen.st_mode) else None
 
 
 def stat_beneath(root: Path, path: Path) -> os.stat_result:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import os
 import re
 import stat
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from onward.errors import InvalidInput, NotFound
 from onward.rundir.files.artifacts import ArtifactFiles, StoredFile, components
 from onward.rundir.files.code_list import CodeList, read_code_list
+from onward.rundir.files.no_links import stat_at, walk_beneath
 from onward.rundir.layout import RunDir
 from onward.sdk.atomic_files import PART
 
@@ -47,6 +46,7 @@ class WrittenFiles:
     """Opened from the root's handle, as artifacts are, and code is never among them."""
 
     def __init__(self, dir: RunDir, code: CodeList) -> None:
+        self._root, self._folder = dir.root, dir.code
         self._files = ArtifactFiles(dir.code, root=dir.root)
         self._code = code
         self._looks = _MOST_LOOKS
@@ -82,27 +82,32 @@ class WrittenFiles:
     def newest(self, most: int) -> NewestWritten | None:
         """Of a bounded look through all folders. None where they cannot be looked at."""
         found: list[tuple[float, str, int]] = []
-        left = _MOST_LOOKED_AT
-        todo: deque[list[str]] = deque([[]])
+        looked = 0
         try:
-            with self._files.inside(()) as top:
-                inode = os.fstat(top).st_ino
+            inode = self._inode()
         except OSError:
             return None
-        while todo and left >= 0:
-            folders = todo.popleft()
-            with contextlib.suppress(OSError), self._files.inside(folders) as handle, os.scandir(handle) as entries:
-                for entry in entries:
-                    if (left := left - 1) < 0:
-                        break
-                    path = "/".join([*folders, entry.name])
-                    if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in _NOT_SHOWN:
-                            todo.append([*folders, entry.name])
-                    elif (seen := _stat(handle, entry.name)) and not self._code.is_code(path, seen, folder=inode):
-                        found.append((seen.st_mtime, path, seen.st_size))
+        for looked, (path, seen) in enumerate(self._walk(), 1):
+            if looked > _MOST_LOOKED_AT:
+                break
+            if seen and not self._code.is_code(path, seen, folder=inode):
+                found.append((seen.st_mtime, path, seen.st_size))
         newest = [StoredFile(path=path, size=size, modified=at) for at, path, size in heapq.nlargest(most, found)]
-        return NewestWritten(count=len(found), all=left >= 0, newest=newest)
+        return NewestWritten(count=len(found), all=looked <= _MOST_LOOKED_AT, newest=newest)
+
+    def walk(self, *, unread: Callable[[OSError], object]) -> Iterator[tuple[str, os.stat_result | None]]:
+        """All of them, as `walk_beneath` does it: None for what is not a regular file."""
+        inode = self._inode()
+        for path, seen in self._walk(unread=unread):
+            if seen is None or not self._code.is_code(path, seen, folder=inode):
+                yield path, seen
+
+    def _walk(self, *, unread: Callable[[OSError], object] = lambda _: None) -> Iterator[tuple[str, os.stat_result | None]]:
+        return walk_beneath(self._root, self._folder, skip=_NOT_SHOWN, unread=unread)
+
+    def _inode(self) -> int:
+        with self._files.inside(()) as top:
+            return os.fstat(top).st_ino
 
     def _names(self, handle: int, folders: list[str], inode: int) -> Iterator[str]:
         """What is asked of the storage about each name is asked of names of the code alone: beside them, there may be very many."""
@@ -117,7 +122,7 @@ class WrittenFiles:
                         yield entry.name
                 elif entry.is_file(follow_symlinks=False):
                     self._looks -= path in self._code.files
-                    seen = _stat(handle, entry.name) if path in self._code.files else None
+                    seen = stat_at(handle, entry.name) if path in self._code.files else None
                     if seen is None or not self._code.is_code(path, seen, folder=inode):
                         yield entry.name
 
@@ -149,12 +154,3 @@ def _stored(handle: int, name: str, folders: list[str]) -> StoredFile | None:
         return None  # gone
     is_dir = stat.S_ISDIR(seen.st_mode)
     return StoredFile(path="/".join([*folders, name]), is_dir=is_dir, size=0 if is_dir else seen.st_size, modified=seen.st_mtime)
-
-
-def _stat(handle: int, name: str) -> os.stat_result | None:
-    """Of a regular file."""
-    try:
-        seen = os.stat(name, dir_fd=handle, follow_symlinks=False)
-    except OSError:
-        return None
-    return seen if stat.S_ISREG(seen.st_mode) else None
