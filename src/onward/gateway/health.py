@@ -2,7 +2,7 @@
 
 GET /health/live     200 while it steps      503: its thread hangs, restart it
 GET /health/ready    200 while it serves or stands by with its broker and its store, else 503 and why
-GET /metrics         requests, outbox, broker
+GET /metrics         requests, outbox, broker, dead letters
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class GatewayHealth:
     connected: bool = False  # to the broker
     serves: bool = False  # False: another process does, and this one stands by
     stepped: float | None = None
+    dead_letters: int | None = None  # None: the broker has not said yet
 
     def hangs(self) -> bool:
         return self.stepped is not None and self.clock.now() - self.stepped > _HANGS
@@ -46,7 +47,7 @@ class GatewayHealth:
 
     def metrics(self) -> str:
         now, store = self.clock.now(), self.requests
-        oldest, waiting, since = store.oldest_open(), *store.outbox.backlog()
+        oldest, in_line, waiting, since = store.oldest_open(), store.oldest_in_line(), *store.outbox.backlog()
         states = "".join(f'onward_gateway_requests{{state="{state}"}} {count}\n' for state, count in sorted(store.counts().items()))
         return (
             "# HELP onward_gateway_requests Requests by state.\n# TYPE onward_gateway_requests gauge\n"
@@ -54,8 +55,11 @@ class GatewayHealth:
             + _gauge("broker_up", "1 while connected to the broker.", self.connected)
             + _gauge("serves", "1 in the process that serves requests, 0 in those that stand by.", self.serves)
             + _gauge("oldest_request_seconds", "Age of the oldest open request.", 0 if oldest is None else now - oldest)
+            + _gauge("oldest_waiting_seconds", "Age of the oldest request without a run.", 0 if in_line is None else now - in_line)
             + _gauge("outbox_messages", "Messages that are stored and not confirmed yet.", waiting)
             + _gauge("outbox_oldest_seconds", "Age of the oldest of them.", 0 if since is None else now - since)
+            + _gauge("replies_put_aside", "Replies that nobody came for.", store.outbox.count_put_aside())
+            + ("" if self.dead_letters is None else _gauge("dead_letters", "Messages in the queue onward.dead.", self.dead_letters))
             + _gauge("step_age_seconds", "Since requests were last looked at.", 0 if self.stepped is None else now - self.stepped)
         )
 

@@ -24,6 +24,7 @@ from onward.gateway.messages.encoding import ReplyEncoder
 from onward.gateway.messages.packed_results import ResultPacker
 from onward.gateway.rabbitmq.connection import Broker
 from onward.gateway.rabbitmq.consumer import Consumer
+from onward.gateway.rabbitmq.dead_letters import count_dead
 from onward.gateway.rabbitmq.lease import take_lease
 from onward.gateway.rabbitmq.publisher import Publisher
 from onward.gateway.rabbitmq.queues import ensure_queues
@@ -41,6 +42,7 @@ _MIB = 1 << 20
 _AGAIN = (0.5, 1.0, 2.0, 5.0, 10.0)  # seconds between tries to reach the broker
 _STEP, _IDLE = 0.5, 5.0  # seconds between looks at open requests, and where there are none
 _AFTER_A_FAULT = 5.0
+_COUNT = 10.0  # seconds between looks at the number of dead letters
 _GRACE = 30.0  # seconds for a step under way
 
 
@@ -128,7 +130,7 @@ class Gateway:
             except Exception as error:  # the library raises many; reconnecting helps with all of them
                 log.warning("the connection to %s broke: %s; trying again", self._parts.broker.words, _words(error))
             finally:
-                self.health.connected = False
+                self.health.connected, self.health.dead_letters = False, None
             await self._pause(_AGAIN[min(tries, len(_AGAIN) - 1)])
             tries += 1
 
@@ -143,7 +145,8 @@ class Gateway:
         consumer = Consumer(self._intake, publisher, self._parts.settings, news=self._news.set)
         log.info("listening at %s: %s", self._parts.broker.words, ", ".join(consumer.doors.values()))
         closed = asyncio.ensure_future(connection.closed())
-        tasks = [asyncio.create_task(one) for one in (consumer.run(connection), publisher.run(connection), self._stopped.wait())]
+        running = (consumer.run(connection), publisher.run(connection), self._count_dead(connection), self._stopped.wait())
+        tasks = [asyncio.create_task(one) for one in running]
         try:
             done, _ = await asyncio.wait([closed, *tasks], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -157,6 +160,11 @@ class Gateway:
                 task.result()
         if closed in done and not self._stopped.is_set():
             raise HostUnreachable(f"{self._parts.broker.words} ended the connection", hint="it restarts, or somebody closed it")
+
+    async def _count_dead(self, connection: AbstractConnection) -> None:
+        while True:
+            self.health.dead_letters = await count_dead(connection)
+            await asyncio.sleep(_COUNT)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

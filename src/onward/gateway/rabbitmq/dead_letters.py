@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from onward.gateway.rabbitmq.queues import DEAD
 
 if TYPE_CHECKING:
-    from aio_pika.abc import AbstractChannel
+    from aio_pika.abc import AbstractChannel, AbstractConnection
 
 _KEPT = 1 << 20  # bytes of a message
 
@@ -24,3 +24,10 @@ async def put_aside(channel: AbstractChannel, body: bytes, *, reason: str, queue
     )
     dead = await channel.get_exchange(DEAD, ensure=False)
     await dead.publish(copy, routing_key=queue, mandatory=True, timeout=30)
+
+
+async def count_dead(connection: AbstractConnection) -> int:
+    """On a channel of its own: a queue that is gone closes it."""
+    async with connection.channel() as channel:
+        queue = await channel.declare_queue(DEAD, passive=True)
+        return int(queue.declaration_result.message_count or 0)

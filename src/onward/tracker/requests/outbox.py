@@ -14,6 +14,7 @@ from onward.tracker.requests.schema import messages
 
 _c = messages.c
 _KEPT = 86_400.0  # seconds
+_PUT_ASIDE = (_c.kind == str(OutgoingKind.REPLY), _c.sent.is_(None), _c.due.is_(None), _c.tries > 0)  # as model's is_put_aside
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 300.0  # seconds between tries; doubled with each
 
 
@@ -74,6 +75,16 @@ class Outbox:
         with self._database.reading() as connection:
             count, oldest = connection.execute(select(func.count(), func.min(_c.made)).where(_c.due.is_not(None))).one()
         return int(count), oldest
+
+    def put_aside(self, *, limit: int) -> list[Outgoing]:
+        """Replies that nobody came for, newest first."""
+        query = select(messages).where(*_PUT_ASIDE).order_by(_c.number.desc()).limit(limit)
+        with self._database.reading() as connection:
+            return [message_of(row) for row in connection.execute(query)]
+
+    def count_put_aside(self) -> int:
+        with self._database.reading() as connection:
+            return int(connection.execute(select(func.count()).where(*_PUT_ASIDE)).scalar_one())
 
     def next_due(self) -> float | None:
         with self._database.reading() as connection:

@@ -165,6 +165,11 @@ class Requests:
         with self.database.reading() as connection:
             return connection.execute(select(func.min(_c.received)).where(_IS_OPEN)).scalar()
 
+    def oldest_in_line(self) -> float | None:
+        """When the oldest that has no run yet came."""
+        with self.database.reading() as connection:
+            return connection.execute(select(func.min(_c.received)).where(_IN_LINE)).scalar()
+
     def load(self, sender: str) -> int:
         """How many requests of a sender are open."""
         with self.database.reading() as connection:
