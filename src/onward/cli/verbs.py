@@ -10,10 +10,8 @@ from onward.cli.clusters import snapshot
 from onward.cli.context import RunCommand
 from onward.cli.maintenance import clean, doctor, tend
 from onward.cli.pipelines import plan, run, summary
-from onward.cli.requests import gateway, request
+from onward.cli.requests import dead, gateway, request, stored
 from onward.cli.runs import checkpoints, control, fetch, logs, report, show, top
-from onward.cli.requests import gateway, request, stored
-from onward.cli.runs import checkpoints, control, logs, report, show, top
 from onward.cli.runs import listing as runs
 from onward.cli.server import backup, epilog, imports, sync, tokens, up
 from onward.cli.submit import clone, commands
@@ -52,4 +50,5 @@ def register(app: typer.Typer) -> None:
     app.add_typer(imports.app, name="import")
     app.add_typer(epilog.app, name="epilog")
     stored.register(gateway.app)
+    dead.register(gateway.app)
     app.add_typer(gateway.app, name="gateway")

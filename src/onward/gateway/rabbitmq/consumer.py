@@ -128,6 +128,7 @@ async def _put_aside(channel: AbstractChannel, arrival: Arrival, reason: str) ->
         reason=reason,
         queue=message.routing_key or "",
         content_type=message.content_type,
+        content_encoding=message.content_encoding,
         reply_to=message.reply_to,
         correlation_id=message.correlation_id,
         message_id=message.message_id,

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onward.clock import Clock
 from onward.errors import StorageError
@@ -96,7 +96,11 @@ class Publisher:
         """On one reply that nobody came for. Its results stay where they are."""
         reason = f"{why}, for {format_duration(self._kept)} since the request ended"
         body = await asyncio.to_thread(self._replies.body, message, most=0)
-        properties = {"content_type": "application/json", "correlation_id": message.correlation_id, "message_id": message.id}
+        properties: dict[str, Any] = {
+            "content_type": "application/json",
+            "correlation_id": message.correlation_id,
+            "message_id": message.id,
+        }
         if len(message.reply_to or "") > _LONGEST_NAME:  # which may be why
             reason, queue = f"{reason}: {message.reply_to}", ""
         else:

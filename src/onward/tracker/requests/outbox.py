@@ -13,6 +13,7 @@ from onward.tracker.requests.rows import insert_new, message_of, message_row
 from onward.tracker.requests.schema import messages
 
 _c = messages.c
+_DISMISSED = "nobody came for it, and it was removed from the dead letters"
 _KEPT = 86_400.0  # seconds
 _PUT_ASIDE = (_c.kind == str(OutgoingKind.REPLY), _c.sent.is_(None), _c.due.is_(None), _c.tries > 0)  # as model's is_put_aside
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 300.0  # seconds between tries; doubled with each
@@ -76,15 +77,21 @@ class Outbox:
             count, oldest = connection.execute(select(func.count(), func.min(_c.made)).where(_c.due.is_not(None))).one()
         return int(count), oldest
 
-    def put_aside(self, *, limit: int) -> list[Outgoing]:
-        """Replies that nobody came for, newest first."""
-        query = select(messages).where(*_PUT_ASIDE).order_by(_c.number.desc()).limit(limit)
-        with self._database.reading() as connection:
-            return [message_of(row) for row in connection.execute(query)]
-
     def count_put_aside(self) -> int:
         with self._database.reading() as connection:
             return int(connection.execute(select(func.count()).where(*_PUT_ASIDE)).scalar_one())
+
+    def again(self, id: str, *, now: float) -> bool:
+        """Send this reply again, if it was given up. True also if that was asked before, or it was sent since."""
+        with self._database.writing() as connection:
+            connection.execute(update(messages).where(_c.id == id, *_PUT_ASIDE).values(due=now))
+            known = select(_c.id).where(_c.id == id, _c.kind == str(OutgoingKind.REPLY), _c.sent.is_not(None) | _c.due.is_not(None))
+            return connection.execute(known).first() is not None
+
+    def dismiss(self, id: str) -> None:
+        """Nobody will send this reply, which was given up."""
+        with self._database.writing() as connection:
+            connection.execute(update(messages).where(_c.id == id, *_PUT_ASIDE).values(tries=0, error=_DISMISSED))
 
     def next_due(self) -> float | None:
         with self._database.reading() as connection:
