@@ -16,6 +16,7 @@ _c = messages.c
 _DISMISSED = "nobody came for it, and it was removed from the dead letters"
 _KEPT = 86_400.0  # seconds
 _PUT_ASIDE = (_c.kind == str(OutgoingKind.REPLY), _c.sent.is_(None), _c.due.is_(None), _c.tries > 0)  # as model's is_put_aside
+_TO_SEND = _c.due >= 0  # as `due is not null`, for which SQLite reads the whole table and not the index
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 300.0  # seconds between tries; doubled with each
 
 
@@ -74,7 +75,7 @@ class Outbox:
     def backlog(self) -> tuple[int, float | None]:
         """How many messages are to be sent, and since when the oldest."""
         with self._database.reading() as connection:
-            count, oldest = connection.execute(select(func.count(), func.min(_c.made)).where(_c.due.is_not(None))).one()
+            count, oldest = connection.execute(select(func.count(), func.min(_c.made)).where(_TO_SEND)).one()
         return int(count), oldest
 
     def count_put_aside(self) -> int:
