@@ -327,3 +327,21 @@ class RequestsContract:
             connection.exec_driver_sql("UPDATE request_store SET version = 99")
         with pytest.raises(StorageError, match="newer Onward"):
             Requests.open(requests_place)
+
+    def test_a_reply_that_was_given_up_is_sent_again_once_it_is_asked_for_or_dismissed(self, store: Requests) -> None:
+        store.accept(request())
+        store.settle(store.of("r1"), Outcome(state=OutcomeState.DONE, reason="done"), at=NOW)
+        assert store.outbox.count_put_aside() == 0
+        assert store.outbox.again("r1.reply", now=NOW), "it is to be sent anyway"
+        store.outbox.give_up(store.outbox.of("r1")[0], "nobody came")
+        assert store.outbox.count_put_aside() == 1 and store.outbox.backlog() == (0, None)
+
+        assert store.outbox.again("r1.reply", now=NOW + 9)
+        assert store.outbox.again("r1.reply", now=NOW + 99), "the same again"
+        assert [one.due for one in store.outbox.due(now=NOW + 9)] == [NOW + 9]
+        assert store.outbox.backlog() == (1, NOW)
+
+        store.outbox.give_up(store.outbox.of("r1")[0], "nobody came")
+        store.outbox.dismiss("r1.reply")
+        assert store.outbox.count_put_aside() == 0 and store.outbox.due(now=NOW + 99) == []
+        assert not store.outbox.again("r1.reply", now=NOW) and not store.outbox.again("r2.reply", now=NOW)
