@@ -41,6 +41,7 @@ __all__ = [
     "TrackerSettings",
     "V1In",
     "load_settings",
+    "parse_settings",
     "settings_path",
 ]
 
@@ -156,8 +157,13 @@ def load_settings(env: Mapping[str, str]) -> Settings:
     path = settings_path(env)
     if path is None or not (env.get("ONWARD_SETTINGS") or _may_be_there(path)):
         return Settings()
+    return parse_settings(read_text(path), path, env)
+
+
+def parse_settings(text: str, path: Path, env: Mapping[str, str]) -> Settings:
+    """`path`: where the text is from, or will be."""
     try:
-        read = SettingsIn.model_validate(tomllib.loads(read_text(path)))
+        read = SettingsIn.model_validate(tomllib.loads(text))
     except ValidationError as error:
         sentences = [sentence for _, sentence in problems_of(error, SettingsIn, lambda keys: f"{path}: {_dotted(keys)}")]
         raise InvalidInput("\n".join(sentences), hint=_REFERENCE) from error

@@ -49,11 +49,11 @@ class Broker:
         password: str | None = None,
     ) -> Broker:
         """What was given, else the settings, else the variables that the first gateway and its applications had."""
-        parts = urlsplit(url or settings.url or _by_host(env))
+        parts = urlsplit(url or settings.url or broker_url_of(env))
         if parts.scheme not in _PORTS or not parts.hostname or "@" in parts.netloc:
             raise InvalidInput("the broker's address must be amqp://HOST or amqps://HOST, without user and password", hint="gateway.url")
         if user is None or password is None:
-            user, password = _login(env, settings)
+            user, password = login_of(env, settings)
         try:
             port = parts.port or _PORTS[parts.scheme]
         except ValueError as error:
@@ -161,7 +161,7 @@ def forget_secrets(env: MutableMapping[str, str] = os.environ) -> None:
         env.pop(name, None)
 
 
-def _by_host(env: Mapping[str, str]) -> str:
+def broker_url_of(env: Mapping[str, str]) -> str:
     """The first gateway connected by TLS, its applications without."""
     if env.get("RABBITMQ_HOST"):
         return f"amqps://{env['RABBITMQ_HOST']}"
@@ -170,7 +170,7 @@ def _by_host(env: Mapping[str, str]) -> str:
     raise InvalidInput("no broker is named", hint='write url = "amqps://HOST/" below [gateway] in the settings file, or set RABBITMQ_HOST')
 
 
-def _login(env: Mapping[str, str], settings: GatewaySettings) -> tuple[str, str]:
+def login_of(env: Mapping[str, str], settings: GatewaySettings) -> tuple[str, str]:
     if settings.user and settings.password_file:
         try:
             return settings.user, read_token(settings.password_file, folder=False)

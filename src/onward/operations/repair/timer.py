@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onward.errors import NotOffered, SchedulerError, StorageError
+from onward.operations.systemd_units import command_line, environment_lines, kept_variables, plain_value, user_units
 from onward.schedulers.command import Answer, run_command
 from onward.sdk.atomic_files import write_whole
 
@@ -19,12 +20,6 @@ _MINUTES = 10
 _TIMEOUT = 30.0
 _MARK = "# onward tend"  # by which our own line in a crontab is known
 _BUS = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
-
-# What `onward tend` needs to find runs and schedulers. No token and no password is among them.
-_KEPT = (
-    *("PATH", "ONWARD_ROOT", "ONWARD_SETTINGS", "ONWARD_STATE_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"),
-    *("SLURM_CONF", "SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +49,7 @@ class TendTimer:
 
     @property
     def _units(self) -> Path:
-        home = self.env.get("XDG_CONFIG_HOME", "")
-        return (Path(home) if home.startswith("/") else Path(self.env.get("HOME") or Path.home()) / ".config") / "systemd" / "user"
+        return user_units(self.env)
 
     @property
     def _timer(self) -> Path:
@@ -94,11 +88,10 @@ class TendTimer:
             yield "it runs only while you are logged in: `loginctl enable-linger` makes it run always"
 
     def service_text(self) -> str:
-        kept = "".join(f"Environment={_quoted(f'{name}={self.env[name]}')}\n" for name in _KEPT if self.env.get(name))
-        command = " ".join(_quoted(word).replace("$", "$$") for word in _COMMAND)
         return (
             "[Unit]\nDescription=Onward: queue jobs for runs that have none\n\n"
-            f"[Service]\nType=oneshot\nWorkingDirectory={_plain(str(self.folder))}\n{kept}ExecStart={command}\nNice=10\n"
+            f"[Service]\nType=oneshot\nWorkingDirectory={plain_value(self.folder)}\n{environment_lines(self.env)}"
+            f"ExecStart={command_line(*_COMMAND)}\nNice=10\n"
         )
 
     def _remove_units(self) -> Iterator[str]:
@@ -116,7 +109,7 @@ class TendTimer:
     @property
     def line(self) -> str:
         """A percent sign means a new line to cron."""
-        kept = [f"{name}={shlex.quote(self.env[name])}" for name in _KEPT if self.env.get(name)]
+        kept = [f"{name}={shlex.quote(value)}" for name, value in kept_variables(self.env).items()]
         words = f"cd {shlex.quote(str(self.folder))} && {' '.join([*kept, shlex.join(_COMMAND)])}".replace("%", r"\%")
         return f"*/{_MINUTES} * * * * {words} {_MARK}"
 
@@ -173,13 +166,3 @@ TIMER_TEXT = (
     f"[Timer]\nOnCalendar=*:0/{_MINUTES}\nRandomizedDelaySec=60\nPersistent=true\n\n"
     "[Install]\nWantedBy=timers.target\n"
 )
-
-
-def _plain(text: str) -> str:
-    """For a setting that takes the rest of its line."""
-    return text.replace("%", "%%")
-
-
-def _quoted(text: str) -> str:
-    inner = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_plain(inner)}"'
