@@ -10,7 +10,7 @@ from onward.cli.clusters import snapshot
 from onward.cli.context import RunCommand
 from onward.cli.maintenance import clean, doctor, tend
 from onward.cli.pipelines import plan, run, summary
-from onward.cli.requests import dead, gateway, request, stored
+from onward.cli.requests import dead, gateway, gateway_setup, request, stored
 from onward.cli.runs import checkpoints, control, fetch, logs, report, show, top
 from onward.cli.runs import listing as runs
 from onward.cli.server import backup, epilog, imports, sync, tokens, up
@@ -51,4 +51,5 @@ def register(app: typer.Typer) -> None:
     app.add_typer(epilog.app, name="epilog")
     stored.register(gateway.app)
     dead.register(gateway.app)
+    gateway_setup.register(gateway.app)
     app.add_typer(gateway.app, name="gateway")

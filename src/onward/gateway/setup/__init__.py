@@ -1,3 +1,4 @@
-"""Setting a gateway up (`onward gateway init`): what belongs into which file, and the commands for the broker"""
+"""Setting a gateway up, and checking it: the files it needs here, and the commands for the broker.
 
-from __future__ import annotations
+Not here: what a gateway does once it runs.
+"""
