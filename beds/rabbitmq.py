@@ -121,10 +121,10 @@ class RabbitMQ:
         shutil.rmtree(self.folder / "data", ignore_errors=True)
         self.start()
 
-    def control(self, *words: str) -> str:
+    def control(self, *words: str, stdin: str = "") -> str:
         """rabbitmqctl. It takes a second or two: it is a whole Erlang that starts, asks and ends."""
         account = ["setpriv", f"--reuid={self.account}", f"--regid={self.account}", "--init-groups"] if self.account else []
-        return run([*account, str(_PROGRAMS / "rabbitmqctl"), "--quiet", *words], timeout=60, env=self._surroundings())
+        return run([*account, str(_PROGRAMS / "rabbitmqctl"), "--quiet", *words], timeout=60, env=self._surroundings(), stdin=stdin)
 
     def add_vhost(self, name: str) -> str:
         """A virtual host of that name, empty, and its address: so tests share a broker and see nothing of each other."""

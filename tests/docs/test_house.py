@@ -14,6 +14,7 @@ README = (REPO / "README.md").read_text()
 SHORT_PROCESSES = {  # unit tests that ask a program of the system, and what for
     "test_code.py": "git",
     "test_folder_links.py": "a fork that acts as another user",
+    "test_gateway_setup.py": "what a shell reads from a file of secrets, and systemd-analyze verify",
     "test_params_in_shells.py": "what a shell makes of a quoted word",
     "test_submit_line.py": "sbatch --help, where it is installed",
     "test_pipeline_plan.py": "bash -n",

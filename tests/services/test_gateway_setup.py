@@ -43,13 +43,10 @@ class NewMachine:
         )
 
     def administrate(self, line: str) -> None:
-        """As the line stands; only what `add_user` reads from a file is given in words."""
         words = shlex.split(line)
         assert words.pop(0) == "rabbitmqctl"
-        if "<" in words:
-            at = words.index("<")
-            words[at:] = [Path(words[at + 1]).read_text().strip()]
-        self.broker.control(*words)
+        at = words.index("<") if "<" in words else len(words)
+        self.broker.control(*words[:at], stdin="".join(Path(file).read_text() for file in words[at + 1 :]))
 
     def start(self) -> subprocess.Popen[bytes]:
         with (self.home / "log").open("ab") as log:

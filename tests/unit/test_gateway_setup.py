@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 import subprocess
 import tomllib
@@ -141,9 +142,12 @@ def test_the_login_at_the_application_and_the_authority_of_the_broker_are_taken_
 
     assert (found.ca_file, found.v1.enabled, found.v1.rodan) == (Path("/ca.pem"), True, "http://rodan.lab.org")
     shown = subprocess.run(
-        ["sh", "-c", '. "$0"; printf %s "$RODAN_PASSWORD|$RODAN_EMAIL|$ONWARD_DB"', secrets], capture_output=True, text=True, check=True
+        ["sh", "-c", '. "$0"; printf %s "$RODAN_PASSWORD|$RODAN_EMAIL|$ONWARD_DB|$SSL_CERT_FILE"', secrets],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert shown.stdout == f"{password}|hpc@lab.org|postgresql://o:s3cret@db/o"
+    assert shown.stdout == f"{password}|hpc@lab.org|postgresql://o:s3cret@db/o|/ca.pem"
     assert f"EnvironmentFile={secrets}" in unit and r'Environment="PATH=/opt/slurm 100%%/bin"' in unit
     assert not any(word in unit for word in ("hunter2", "s3cret", "hpc@"))
     with pytest.raises(InvalidInput, match="RODAN_PASSWORD has a control character"):
@@ -158,6 +162,9 @@ def test_a_unit_of_the_machine_runs_as_this_user_and_after_the_network(tmp_path:
     unit = (tmp_path / "etc" / "onward-gateway.service").read_text()
 
     assert "\nUser=" in unit and "After=network-online.target" in unit and "WantedBy=multi-user.target" in unit
+    if analyze := shutil.which("systemd-analyze"):
+        said = subprocess.run([analyze, "verify", tmp_path / "etc" / "onward-gateway.service"], capture_output=True, text=True, check=False)
+        assert "onward-gateway.service" not in said.stderr, said.stderr
     assert "systemctl daemon-reload && systemctl enable --now onward-gateway.service" in setup.next
 
 

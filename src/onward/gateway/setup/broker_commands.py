@@ -5,10 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from onward.gateway.messages.v2 import CONTROL, REQUESTS
 from onward.gateway.rabbitmq.connection import Broker
-from onward.gateway.rabbitmq.lease import LEASE
-from onward.gateway.rabbitmq.queues import DEAD
 from onward.model.requests.gateway_settings import GatewaySettings
 
 _OWN = r"onward\..*"  # the gateway's queues, and those for the replies to its own user
@@ -26,9 +23,3 @@ def broker_commands(broker: Broker, settings: GatewaySettings, password_file: Pa
         *([f"rabbitmqctl add_user {user} < {shlex.quote(str(password_file))}"] if password_file else []),
         f"rabbitmqctl set_permissions -p {vhost} {user} {shlex.quote(own)} {shlex.quote(publish)} {shlex.quote(own)}",
     ]
-
-
-def needed_queues(settings: GatewaySettings) -> list[str]:
-    """All that the permissions are for, by name."""
-    old = [settings.v1.jobs, settings.v1.results] if settings.v1.enabled else []
-    return [REQUESTS, CONTROL, DEAD, LEASE, *old]

@@ -10,7 +10,17 @@ from onward.errors import InvalidInput
 from onward.operations.systemd_units import command_line, environment_lines, plain_value
 
 UNIT = "onward-gateway.service"
-SECRETS = ("ONWARD_DB", "RODAN_URL", "RODAN_HOST", "RODAN_USER", "RODAN_USERNAME", "RODAN_EMAIL", "RODAN_PASSWORD", "RODAN_PASSWORD_FILE")
+SECRETS = (
+    "ONWARD_DB",
+    "SSL_CERT_FILE",
+    "RODAN_URL",
+    "RODAN_HOST",
+    "RODAN_USER",
+    "RODAN_USERNAME",
+    "RODAN_EMAIL",
+    "RODAN_PASSWORD",
+    "RODAN_PASSWORD_FILE",
+)
 _HEAD = "# Read by systemd for the gateway; mode 600. A shell can read it too: set -a; . FILE; set +a\n"
 _LOGIN = '# The login at the application whose v1 messages are served:\n# RODAN_USER="…"\n# RODAN_PASSWORD="…"\n'
 
@@ -30,7 +40,7 @@ def unit_text(env: Mapping[str, str], *, folder: Path, secrets: Path, user: str 
 
 
 def secrets_text(env: Mapping[str, str], *, v1: bool) -> str:
-    """What this shell has of them, so that a service finds it too."""
+    """What this shell has of them, and the authority that it trusts, so that a service finds it too."""
     lines = "".join(f"{name}={_quoted(name, env[name])}\n" for name in SECRETS if env.get(name))
     return _HEAD + (_LOGIN if v1 and "RODAN_" not in lines else "") + lines
 
