@@ -280,6 +280,17 @@ def test_a_checkpoint_that_is_stored_is_never_told_as_one_that_could_not_be(tmp_
     assert bench.training.saves.last_missed is None and bench.training.saves.left_behind
 
 
+def test_a_publisher_that_is_cut_off_with_everything_stored_leaves_nothing_behind(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "leg-0001", {}, deadline=100.0)
+    for name, written in (("state_7", 50.0), ("state_6", 40.0)):
+        (bench.local.checkpoints / name).write_bytes(b"w")
+        os.utime(bench.local.checkpoints / name, (written, written))
+    bench.reports.append(PublishReport(kind="published", step=7, bytes=1, began=48.5, save_seconds=1.5))
+    bench.training.take_reports()
+    bench.training.saves.note_left_on_node(tmp_path / "store", cut_off=True, at_deadline=False)
+    assert [event for event in bench.written if isinstance(event, Warned | Missed)] == [] and not bench.training.saves.left_behind
+
+
 def test_a_save_that_was_never_committed_is_not_told_as_a_checkpoint_left_on_the_node(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "leg-0001", {}, deadline=100.0)
     (bench.local.checkpoints / f"{contract.PARTIAL_PREFIX}7").mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from onward.supervisor.stop.plan import StopPlanner
 log = logging.getLogger(__name__)
 
 _REFUSALS_TOLD = 3  # checkpoints, in a leg
+_CLOCK_ERROR = 0.001  # seconds, of a time that was rounded
 
 
 @dataclass(kw_only=True)
@@ -32,6 +34,7 @@ class LegSaves:
     _missed: dict[int, str] = field(default_factory=dict)  # steps that could not be stored since the last that could, and why
     _missing_since: float | None = None
     _learned_step: int | None = None
+    _stored_until: float = 0.0  # unix seconds: when the last file of what is stored was written
     _refused: int = 0  # checkpoints, for what the ranks wrote of them
 
     def take(self, report: PublishReport) -> None:
@@ -39,6 +42,7 @@ class LegSaves:
         if report.kind == "published":
             self._is_stored_again(report.step)
             self.newest = max(report.step, self.newest if self.newest is not None else -1)
+            self._stored_until = max(self._stored_until, report.began + report.save_seconds)
             self.journal.write(
                 ev.Published(
                     leg=self.leg,
@@ -102,7 +106,7 @@ class LegSaves:
         `cut_off`: the publisher was ended with something still to publish, which may be files that nothing has committed.
         """
         left = unpublished(self.local.checkpoints, store, leg=self.leg)
-        if not left and not (cut_off and self._has_files()):
+        if not left and not (cut_off and self._has_newer_files()):
             return
         step = left[-1].name.step if left else self._learned_step or 0
         if not left and step in self._missed:
@@ -121,13 +125,22 @@ class LegSaves:
         now = self.clock.now()
         self.journal.write(ev.Missed(leg=self.leg, at=now, step=step, reason=reason, bytes=size, seconds=spent, kept=str(folder)))
 
-    def _has_files(self) -> bool:
-        """That nothing has committed: not folders of `run.checkpoint()`, which are hidden while they are being written."""
+    def _has_newer_files(self) -> bool:
+        """Written after what is stored, and committed by nothing: not folders of `run.checkpoint()`, hidden while they are written."""
         try:
             entries = list(self.local.checkpoints.iterdir())
         except OSError:
             return False
-        return any(not entry.name.startswith(".") and not (entry / COMMIT_FILE).exists() for entry in entries)
+        loose = [entry for entry in entries if not entry.name.startswith(".") and not (entry / COMMIT_FILE).exists()]
+        return any(_written(entry) > self._stored_until + _CLOCK_ERROR for entry in loose)
 
     def _warn(self, text: str) -> None:
         self.journal.write(ev.Warned(leg=self.leg, at=self.clock.now(), text=text))
+
+
+def _written(path: Path) -> float:
+    """When the newest file of a checkpoint was."""
+    try:
+        return max((file.lstat().st_mtime for file in (path, *path.rglob("*")) if not file.is_dir()), default=0.0)
+    except OSError:
+        return math.inf
