@@ -13,7 +13,7 @@ from typing import Any
 
 import asking
 import mlflow
-from asking import T, answer, ask, both, client, keep
+from asking import T, ask, both, client, fields, keep
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag, ViewType
 
 
@@ -101,7 +101,7 @@ ask(
         "set_experiment by an id that is not there": lambda: mlflow.set_experiment(experiment_id="424242"),
     }
 )
-answer.pop("restore the default experiment")
+fields.pop("restore the default experiment")
 client.restore_experiment(G)
 
 
