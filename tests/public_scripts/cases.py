@@ -40,7 +40,7 @@ CASES = (
         total=30,
         unit=r"^Train Epoch: (\d+) ",
         word="epoch",
-        redone=2,
+        redone=4,
         metric="test/loss",
     ),
     Case(
