@@ -45,7 +45,6 @@ CASES = (
     ),
     Case(
         script="imagenet.py",
-        quick=True,
         needs=("torch", "PIL"),
         data=(("imagenet", "../imagenet"),),
         command=("../imagenet", "--epochs", "{total}", "-b", "32", "-j", "1", "--resume", "checkpoint.pth.tar"),
