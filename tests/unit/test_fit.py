@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,13 @@ def test_where_there_are_no_gpus_none_is_asked_for_and_what_is_not_known_changes
     assert fit_to_cluster(asked, cluster(node("n1", 4, 16)), gpus=1).resources == asked
     assert fit_to_cluster(asked, cluster(), gpus=1).resources == asked
     assert fit_to_cluster(asked, cluster(node("n1", 4, 0)), gpus=1).resources == asked
+
+
+def test_a_gpu_that_only_another_queue_than_the_default_one_has_is_not_asked_for() -> None:
+    queues = (Queue(name="cpu", nodes=("n1",), default=True), Queue(name="gpu", nodes=("g1",)))
+    lab = replace(LAB, queues=queues)
+    assert fit_to_cluster(Resources(mem=64 * GIB), lab, gpus=1).resources == Resources(mem=16 * GIB)
+    assert fit_to_cluster(Resources(partition="gpu"), lab, gpus=1).resources == Resources(partition="gpu", gpus="1")
 
 
 def test_what_is_less_than_was_asked_for_is_told() -> None:

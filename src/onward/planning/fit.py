@@ -34,8 +34,8 @@ def fit_to_cluster(asked: Resources, snapshot: ClusterSnapshot, *, gpus: int) ->
 
 
 def _nodes(asked: Resources, snapshot: ClusterSnapshot) -> list[Node]:
-    """Of the queues it names, else of all. A node that is down today counts: it will be back."""
-    named = set((asked.partition or "").split(","))
+    """Of the queues it names, else of the default one, else of all. A node that is down today counts: it will be back."""
+    named = set(asked.partition.split(",")) if asked.partition else {queue.name for queue in snapshot.queues if queue.default}
     names = {name for queue in snapshot.queues if queue.name in named for name in queue.nodes}
     return [node for node in snapshot.nodes if not names or node.name in names]
 

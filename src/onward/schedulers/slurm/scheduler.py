@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _QUERY_TIMEOUT = site.TIMEOUT
 _SUBMIT_TIMEOUT = 240.0  # sbatch itself tries again for two minutes while a controller is full
-_LATE = (0.0, 1.0, 2.0)  # seconds before each question to an accounting that has not heard yet what the controller knows
+_LATE = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each question to an accounting that has not heard yet what the controller knows
 _EPOCH = {"SLURM_TIME_FORMAT": "%s"}
 _WARN_FROM = 1800  # seconds: below this limit the warning signal, up to 60 s early, would cost more than it saves
 

@@ -32,7 +32,6 @@ export function PipelineLine({ line, number, columns, toggle }: Props & { column
       role="row"
       tabIndex={-1}
       aria-rowindex={number + 2}
-      aria-expanded={line.open}
       onClick={(event) => {
         const clicked = event.target instanceof Element && event.target.closest("a, button");
         if (!clicked && !window.getSelection()?.toString()) toggle();
@@ -52,7 +51,7 @@ export function PipelineLine({ line, number, columns, toggle }: Props & { column
 
 export function PipelineCard({ line, number, toggle }: Props) {
   return (
-    <div class="card pipeline" role="row" tabIndex={-1} aria-rowindex={number + 2} aria-expanded={line.open}>
+    <div class="card pipeline" role="row" tabIndex={-1} aria-rowindex={number + 2}>
       <div class="card-tick" role="gridcell">
         <Opener line={line} toggle={toggle} />
       </div>
