@@ -71,8 +71,9 @@ def test_a_training_whose_folder_is_deleted_saves_and_ends_and_is_found_beside(m
     assert json.loads((folder / "params" / "spec.json").read_text())["id"] == run.id
     assert f"step {step}\n" in (folder / "logs" / "leg-0001.out").read_text()
     assert f"{run.folder} was deleted while leg 1 trained" in (folder / "logs" / "supervisor.log").read_text()
-    shown = json.loads(machine.onward("show", str(folder), "--json").stdout)
-    assert (shown["state"], shown["legs"][0]["end"]) == ("cancelled", "cancelled")
+    for text in (str(folder), run.id, "train"):
+        shown = json.loads(machine.onward("show", text, "--json").stdout)
+        assert (shown["state"], shown["legs"][0]["end"]) == ("cancelled", "cancelled")
     assert shown["legs"][0]["reason"] == "the run's folder was deleted; the training saved and stopped"
     assert [leg["last_step"] for leg in shown["legs"] if leg["started"]] == [step]
     assert not [path for path in (machine.home.parent / "node").rglob("leg-*") if path.is_dir()], "nothing is left on the node"

@@ -23,6 +23,7 @@ from typing import Protocol
 from onward.sdk import contract
 
 _RUN_FOLDER = re.compile(r"^(\d{4}-\d{2}-\d{2})_([A-Z]+)_.+$")
+RESCUED = "rescued-"  # begins the name of what was saved of a run whose folder was deleted while it trained
 _LEG_NUMBER = re.compile(r"^leg-(\d{4,9})(?!\d)")
 
 

@@ -6,6 +6,7 @@ import difflib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from onward.operations.remembered_roots import roots_text
 from onward.rundir.files.no_links import read_beneath
 from onward.rundir.home import home_elsewhere
 from onward.rundir.journal import read_events
-from onward.rundir.layout import RunDir
+from onward.rundir.layout import RESCUED, RunDir
 
 _RANKS: tuple[Callable[[str, str, str, str], bool], ...] = (  # of the text, and a run's id, name and folder: the best kind first
     lambda text, id, name, folder: text in (id, folder),
@@ -76,10 +77,23 @@ def matching_runs(context: OperationsContext, text: str) -> list[RunMatch]:
         id, name = _labels_of_damaged(run)
         if (rank := _rank(text, run, id, name, own)) is not None:
             found.append(RunMatch(rank=rank, id=id, name=name, folder=str(run.path)))
+    for run in _rescued(context) if not found else ():  # its folder is gone
+        id, name = labels(run)
+        if id and (rank := _rank(text, run, id, name, own)) is not None:
+            found.append(RunMatch(rank=rank, id=id, name=name, folder=str(run.path)))
     ids = Counter(match.id for match in found)
     found = [replace(match, copy=_is_copy(match)) if ids[match.id] > 1 else match for match in found]
     beside = _named(text)
     return found or ([_match(0, beside)] if beside.is_run() else [])
+
+
+def _rescued(context: OperationsContext) -> list[RunDir]:
+    """What was saved of runs whose folders were deleted while they trained."""
+    found: list[Path] = []
+    for root in context.roots:
+        with suppress(OSError):
+            found += sorted(path for path in root.iterdir() if path.name.startswith(RESCUED))
+    return [RunDir(path) for path in found if RunDir(path).is_run()]
 
 
 def _rank(text: str, run: RunDir, id: str, name: str, own: Sequence[Path]) -> int | None:

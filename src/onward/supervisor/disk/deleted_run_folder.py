@@ -22,7 +22,7 @@ from onward.model.policy.unrecorded_jobs import note_unrecorded, unrecorded_jobs
 from onward.model.run import Run, RunState
 from onward.model.spec import spec_to_json
 from onward.rundir.journal import desk_journal
-from onward.rundir.layout import LegLocal, RunDir
+from onward.rundir.layout import RESCUED, LegLocal, RunDir
 from onward.rundir.mirror import carry
 from onward.rundir.run_end import close_run
 from onward.schedulers.base import live_jobs_of
@@ -40,7 +40,7 @@ def rescue(context: LegContext, local: LegLocal) -> None:
     """Never raises: what cannot be saved stays on the node, and the log says where."""
     log.error("%s was deleted while leg %d trained: the run ends here", context.dir.path, context.leg)
     withdraw_queued(context)
-    saved = RunDir(context.dir.root / f"rescued-{context.dir.path.name}")
+    saved = RunDir(context.dir.root / f"{RESCUED}{context.dir.path.name}")
     try:
         try:
             saved.path.mkdir(mode=0o700)
