@@ -101,6 +101,18 @@ def test_from_a_folder_that_cannot_be_written_a_submit_says_where_runs_may_go(no
     assert said.returncode == 0 and "finished in 1 leg" in said.stderr, said.stderr
 
 
+def test_a_folder_of_the_project_that_cannot_be_looked_into_is_linked(nobody: User) -> None:
+    folder = nobody.folder / "open"
+    (folder / "shared" / "private").mkdir(parents=True)
+    (folder / "shared").chmod(0o755)
+    (folder / "shared" / "private").chmod(0o000)
+    own = {"ONWARD_STATE_DIR": str(folder / "state"), "ONWARD_ROOT": str(folder / "runs")}
+    said = nobody.onward("run", "--cluster", "local", "--", "/bin/echo", "trained", cwd=folder / "shared", **own)
+    assert said.returncode == 0 and "finished in 1 leg" in said.stderr, said.stderr
+    [run] = (folder / "runs").glob("*_*_*")
+    assert (run / "code" / "private").readlink() == folder / "shared" / "private"
+
+
 def test_the_page_says_where_its_database_may_go(nobody: User) -> None:
     said = nobody.onward("up", cwd=nobody.folder / "open")
     assert said.returncode != 0 and "ONWARD_STATE_DIR" in said.stderr and len(said.stderr.splitlines()) == 2, said.stderr

@@ -156,13 +156,15 @@ def _walk(base: Path, of_runs: IsRunFolder) -> Iterator[Path]:
 
 
 def _is_foreign(folder: Path) -> bool:
-    """Hidden folders, caches and environments."""
-    return folder.name in _NEVER or folder.name.startswith(".") or (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
+    """Hidden folders, caches and environments; and what we may not look into."""
+    if folder.name in _NEVER or folder.name.startswith(".") or not os.access(folder, os.R_OK | os.X_OK):
+        return True
+    return (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
 
 
 def _is_run(folder: Path) -> bool:
     run = RunDir(folder)
-    return run.claims.is_dir() and run.journals.is_dir()
+    return os.path.isdir(run.claims) and os.path.isdir(run.journals)
 
 
 def _code_size(path: Path) -> int | None:
