@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -157,6 +158,22 @@ def test_a_state_may_change_as_soon_as_save_returns_and_may_grow_and_shrink(supe
         state = read_state(folder / "state.safetensors")
         assert bool((state["weights"] == state["step"]).all())
     assert newest_of(tmp_path / "ckpt") == 4
+
+
+def test_a_training_may_have_thousands_of_files_open(supervised: TrainingRun, tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], min(4096, limits[1])), limits[1]))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        with SaveService(tmp_path / "saves.sock"):
+            checkpoints = Checkpointer(supervised)
+            checkpoints.save(1, {"x": torch.ones(3)})
+            checkpoints.wait()
+    finally:
+        for handle in opened:
+            os.close(handle)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert [path.name for path in committed(tmp_path / "ckpt")] == ["step-00000001"]
 
 
 def test_a_save_that_fails_is_reported_and_training_continues(

@@ -99,7 +99,7 @@ class SaveWriter:
 
     def _hear(self, *, wait: float | None) -> None:
         """What it has said so far; with `wait=None` at least one thing."""
-        while self._handed_over and select.select([self._connection], [], [], wait)[0]:
+        while self._handed_over and _has_said(self._connection, wait):
             wait = 0.0
             try:
                 answer = receive(self._connection)
@@ -140,6 +140,13 @@ class SaveWriter:
             connection.close()
             raise
         return connection
+
+
+def _has_said(connection: socket.socket, wait: float | None) -> bool:
+    """By poll(), as a training may have more files open than select() can count."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(None if wait is None else wait * 1000))
 
 
 def _start_writer() -> socket.socket:
