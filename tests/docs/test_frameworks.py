@@ -21,6 +21,9 @@ SCRIPTS = [  # page, what it needs, and of each run its name and how it ends; 90
     ("xgboost.md", ("xgboost", "lightgbm"), {"boost": 300, "light": 300}),
 ]
 
+# A file whose format does not say that it is whole counts two seconds after it was written. A kill may come before that: one save is lost.
+UNPROVEN = {"any-program.md": 20}
+
 
 @pytest.mark.parametrize(("page", "packages", "runs"), SCRIPTS, ids=[page for page, *_ in SCRIPTS])
 def test_each_script_of_a_frameworks_page_goes_on_in_every_leg(
@@ -37,7 +40,7 @@ def test_each_script_of_a_frameworks_page_goes_on_in_every_leg(
         assert f"trained {last}\n" in log
         for before, first in zip(re.split(r"^resumed at ", log, flags=re.MULTILINE), resumed, strict=False):
             saved = [int(found) for found in re.findall(r"^saved (\d+)", before, re.MULTILINE)]
-            assert first >= max(saved, default=0), "nothing that was saved is lost"
+            assert first >= max(saved, default=0) - UNPROVEN.get(page, 0), "nothing that was saved is lost"
 
 
 def test_every_page_on_a_framework_is_in_the_table() -> None:
