@@ -160,6 +160,16 @@ def test_a_state_may_change_as_soon_as_save_returns_and_may_grow_and_shrink(supe
     assert newest_of(tmp_path / "ckpt") == 4
 
 
+def test_a_run_with_very_many_metrics_saves_too(supervised: TrainingRun, tmp_path: Path) -> None:
+    supervised.log({f"gradients/layer-{number:06d}": 0.5 for number in range(100_000)}, step=1)
+    with SaveService(tmp_path / "saves.sock"):
+        checkpoints = Checkpointer(supervised)
+        checkpoints.save(1, {"x": torch.ones(3)})
+        checkpoints.wait()
+    [folder] = committed(tmp_path / "ckpt")
+    assert len(json.loads((folder / contract.COMMIT_FILE).read_text())["metrics"]) == 100_000
+
+
 def test_a_training_may_have_thousands_of_files_open(supervised: TrainingRun, tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], min(4096, limits[1])), limits[1]))

@@ -10,12 +10,14 @@ import socket
 from collections.abc import Iterator, Mapping
 
 _LENGTH = 4  # bytes that say how long a message is
-_LONGEST = 1 << 20
+_LONGEST = 64 << 20  # bytes: the last values of a million metrics
 _SOCKET_PATH = 100  # bytes: the kernel takes a few more
 
 
 def send(connection: socket.socket, message: Mapping[str, object], handle: int | None = None) -> None:
     data = json.dumps(message).encode()
+    if len(data) > _LONGEST:
+        raise ValueError(f"{len(data) >> 20} MiB about one save: the run has too many metrics for saves in the background")
     data = len(data).to_bytes(_LENGTH, "big") + data
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [handle]))] if handle is not None else []
     sent = connection.sendmsg([data], rights)
@@ -43,13 +45,13 @@ def receive(connection: socket.socket) -> tuple[dict[str, object], int | None] |
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:
-    data = b""
+    data = bytearray()
     while len(data) < count:
-        more = connection.recv(count - len(data))
+        more = connection.recv(min(count - len(data), 1 << 20))
         if not more:
             raise ConnectionError
         data += more
-    return data
+    return bytes(data)
 
 
 @contextlib.contextmanager
