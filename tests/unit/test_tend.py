@@ -97,7 +97,7 @@ def test_two_who_repair_a_run_at_once_queue_one_job(sandbox: Sandbox) -> None:
     sandbox.clock.sleep(GRACE + 1)
     read, answers = read_folder(run.dir), ask_about(sandbox.scheduler, [read_folder(run.dir)])
     both = [RunRepair(context=sandbox.context, dir=run.dir, run=read, answers=answers, grace=GRACE) for _ in range(2)]
-    assert [bool(one.mend()) for one in both] == [True, False]
+    assert [bool(one.repair()) for one in both] == [True, False]
     assert len(live(sandbox)) == 1
 
 

@@ -106,7 +106,7 @@ def _url(options: SetupOptions, env: Mapping[str, str], known: GatewaySettings) 
 
 
 def _login(options: SetupOptions, env: Mapping[str, str], known: GatewaySettings) -> tuple[str, str, bool]:
-    """User, password, and whether the broker has yet to be told of them: an old login exists there."""
+    """User, password, and whether they are still to be set at the broker: an old login exists there."""
     try:
         user, password = login_of(env, GatewaySettings())
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""Mend one run: what no leg of it can. A queued job that the controller lost, a leg that died with no successor, a submit unheard of."""
+"""Repair one run: what no leg of it can. A queued job that the controller lost, a leg that died with no successor, a submit unheard of."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def repair_run(context: OperationsContext, dir: RunDir) -> str | None:
     ensure_home(context, dir)
     run = read_folder(dir)
     answers = ask_about(context.scheduler(run.spec.cluster), [run])
-    return RunRepair(context=context, dir=dir, run=run, answers=answers, grace=0.0).mend()
+    return RunRepair(context=context, dir=dir, run=run, answers=answers, grace=0.0).repair()
 
 
 @dataclass(kw_only=True)
@@ -55,7 +55,7 @@ class RunRepair:
             self._journal = desk_journal(self.dir)
         return self._journal
 
-    def mend(self) -> str | None:
+    def repair(self) -> str | None:
         if self.too_fresh():
             return None
         found = record_found(self.run, self.journal) if any(unrecorded_jobs(self.run)) else ""

@@ -1,6 +1,6 @@
 """Tend: look after all runs at once, and repair what got lost. One batched query a cluster, whatever the number of runs.
 
-A run carries itself; this is for what no leg can mend: a controller that forgot a queued job, a submit nobody heard
+A run carries itself; this is for what no leg can repair: a controller that forgot a queued job, a submit nobody heard
 the answer of, a leg that died with no successor queued.
 """
 
@@ -95,7 +95,7 @@ def tend(context: OperationsContext, *, grace: float = GRACE, among: FolderSelec
         reasons = with_reasons(scheduler, (run for _, run in runs), answers)
         for dir, run in runs:
             try:
-                words = _mend(RunRepair(context=context, dir=dir, run=run, answers=answers, grace=grace))
+                words = _repair(RunRepair(context=context, dir=dir, run=run, answers=answers, grace=grace))
             except OSError as error:
                 left = f"what was found about {run.spec.name} ({run.spec.id}) is not recorded, and nothing was submitted for it"
                 done.problems.append(_in_words(error, dir, left))
@@ -122,12 +122,12 @@ def _in_words(error: OSError, dir: RunDir, left: str) -> str:
     return f"{told.message}; {told.hint}"
 
 
-def _mend(case: RunRepair) -> str | None:
+def _repair(case: RunRepair) -> str | None:
     run = case.run
     if run.cancel and not run.closed and not case.too_fresh():  # the scheduler did not answer when it was asked to end the jobs
         cancel(case.context, case.dir)
         return f"ended its jobs: cancelled by {run.cancel.by}"
-    return case.mend()
+    return case.repair()
 
 
 def _rests(dir: RunDir) -> bool:

@@ -58,7 +58,7 @@ class RunWatch:
         self._repaired = now
         with suppress(OnwardError, OSError):
             ensure_home(self._context, self._dir)
-            RunRepair(context=self._context, dir=self._dir, run=seen.run, answers=seen.answers, grace=GRACE).mend()
+            RunRepair(context=self._context, dir=self._dir, run=seen.run, answers=seen.answers, grace=GRACE).repair()
 
 
 def _live_jobs(seen: InspectedRun) -> set[str]:

@@ -59,7 +59,7 @@ _LAST_HOPE = 60.0  # seconds: at the end, wait so long for room
 
 
 class PublisherProcess:
-    """The supervisor's handle. A publisher that dies is started again: what it left half-done is done anew."""
+    """The supervisor's handle. A publisher that dies is started again: what it left half-done is done again."""
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], woken: threading.Event) -> None:
         self._command = command

@@ -100,7 +100,7 @@ class InputFetch:
         return None if self._stopped() else self._tried(one, most=most)
 
     def _has_another_token(self, one: FileFetch) -> bool:
-        """Tokens expire, and are revoked. A job has no password: whoever submitted the run logs in again, and writes the order anew."""
+        """Tokens expire, and are revoked. A job has no password: whoever submitted the run logs in again, and writes the order again."""
         log.warning("the application refuses the token for input %r; waiting for another", one.name)
         ask_for_token(self._dir)
         until = min(self._clock.now() + _TOKEN_PATIENCE, self._until)
